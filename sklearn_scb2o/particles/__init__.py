@@ -1,0 +1,47 @@
+"""Pure functions on arrays: selection, consensus, dynamics, adaptation.
+
+Everything here takes arrays of any library that follows the Python array API standard, with positions of shape
+(..., N, d) and values of shape (..., N), leading axes being independent runs. Nothing here keeps state, draws random
+numbers or writes to its inputs.
+"""
+
+from .adaptation import alpha_from_ess, contraction_rate, sigma_from_rate, tau_from_spread
+from .consensus import consensus_point, effective_sample_size, gibbs_weights
+from .dynamics import BOUNDARIES, NOISES, apply_boundary, diffusion, euler_maruyama_step
+from .selection import (
+    SELECTORS,
+    OrderStatistics,
+    Selection,
+    Selector,
+    check_selector,
+    hard_quantile,
+    hard_selection,
+    order_statistics,
+    soft_quantile,
+    soft_selection,
+)
+
+__all__ = [
+    "BOUNDARIES",
+    "NOISES",
+    "SELECTORS",
+    "OrderStatistics",
+    "Selection",
+    "Selector",
+    "alpha_from_ess",
+    "apply_boundary",
+    "check_selector",
+    "consensus_point",
+    "contraction_rate",
+    "diffusion",
+    "effective_sample_size",
+    "euler_maruyama_step",
+    "gibbs_weights",
+    "hard_quantile",
+    "hard_selection",
+    "order_statistics",
+    "sigma_from_rate",
+    "soft_quantile",
+    "soft_selection",
+    "tau_from_spread",
+]

@@ -1,0 +1,104 @@
+"""The consensus point: Gibbs weights of the upper objective on the selected particles, and their mean."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+
+from .backend import Array, get_namespace, overflow_is_infinity, row_sum
+
+
+@overflow_is_infinity
+def gibbs_weights(G: Array, alpha: Array | float, log_eta: Array | None = None, *, xp: ModuleType | None = None) -> Array:
+    r"""Normalised weights ``eta_i exp(-alpha G_i) / sum_j eta_j exp(-alpha G_j)``.
+
+    Computed in logarithms relative to the largest one, so they neither overflow nor vanish together.
+
+    Parameters
+    ----------
+    G : array of shape (..., N)
+        Upper values. Rows with weight 0 may hold anything, NaN included; the others are finite.
+    alpha : float or array of shape (..., 1), non-negative
+        Inverse temperature, in units of 1/G.
+    log_eta : array of shape (..., N), optional
+        Logarithms of the selection weights; all equal by default, which is consensus-based optimization without a
+        lower level.
+    xp : module, optional
+        Array namespace; inferred by default.
+
+    Returns
+    -------
+    array of shape (..., N)
+        Non-negative, each run sums to 1.
+
+    References
+    ----------
+    SCB2O paper, equation (soft consensus).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gibbs_weights(np.asarray([0.0, 0.0, np.log(2.0)]), 1.0)
+    array([0.4, 0.4, 0.2])
+    """
+    xp = get_namespace(G, xp=xp)
+    if log_eta is None:
+        log_eta = xp.zeros_like(G)
+    selected = log_eta > -math.inf
+    lowest = xp.min(xp.where(selected, G, math.inf), axis=-1, keepdims=True)
+    # log eta_i - alpha (G_i - min G): one term may be hugely positive, none is NaN
+    logits = xp.where(selected, log_eta - alpha * (xp.where(selected, G, lowest) - lowest), -math.inf)
+    weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    return weights / row_sum(weights, xp)
+
+
+def consensus_point(x: Array, weights: Array, *, xp: ModuleType | None = None) -> Array:
+    """Weighted mean ``m = sum_i w_i x_i`` of the particles of each run.
+
+    Parameters
+    ----------
+    x : array of shape (..., N, d)
+        Positions.
+    weights : array of shape (..., N)
+        Normalised weights, as `gibbs_weights` returns them.
+    xp : module, optional
+        Array namespace; inferred by default.
+
+    Returns
+    -------
+    array of shape (..., d)
+        Inside the convex hull of the particles, up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> consensus_point(np.asarray([[0.0, 0.0], [2.0, 4.0]]), np.asarray([0.5, 0.5]))
+    array([1., 2.])
+    """
+    xp = get_namespace(x, weights, xp=xp)
+    return xp.matmul(weights[..., None, :], x)[..., 0, :]
+
+
+def effective_sample_size(weights: Array, *, xp: ModuleType | None = None) -> Array:
+    """Effective sample size ``(sum_i w_i)^2 / sum_i w_i^2`` of each run, between 1 and N.
+
+    Parameters
+    ----------
+    weights : array of shape (..., N)
+        Non-negative weights, not all zero.
+    xp : module, optional
+        Array namespace; inferred by default.
+
+    Returns
+    -------
+    array of shape (...)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(effective_sample_size(np.asarray([0.5, 0.5, 0.0])))
+    2.0
+    """
+    xp = get_namespace(weights, xp=xp)
+    total = row_sum(weights, xp)[..., 0]
+    return total * total / xp.vecdot(weights, weights)

@@ -1,0 +1,157 @@
+"""How particles move: one Euler-Maruyama step of the stochastic dynamics, and what happens at the boundary."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+
+from .backend import Array, clamp, get_namespace
+
+#: Kinds of noise; `diffusion` says what each is.
+NOISES = ("isotropic", "scaled", "anisotropic")
+#: What happens to a particle that a step carries over the boundary; `apply_boundary` says what each does.
+BOUNDARIES = ("reflect", "clip", "periodic")
+
+
+def diffusion(
+    z: Array, noise: str = "scaled", *, cap: float | None = None, xp: ModuleType | None = None
+) -> Array:
+    r"""Factor ``D(z)`` of the noise, elementwise, for the difference ``z = x - m`` to the consensus.
+
+    Parameters
+    ----------
+    z : array of shape (..., d)
+        Differences of particles and consensus.
+    noise : {"isotropic", "scaled", "anisotropic"}
+        "isotropic": ``||z||_2``, as in the paper; "scaled": ``||z||_2 / sqrt(d)``, whose strength does not grow
+        with the dimension; "anisotropic": ``|z_j|`` for coordinate j.
+    cap : float, optional
+        Truncation: ``||z||_2`` (or ``|z_j|``) is replaced by its minimum with `cap`, in units of z, so that far
+        particles are not thrown farther still.
+    xp : module, optional
+        Array namespace; inferred by default.
+
+    Returns
+    -------
+    array of shape (..., 1) or (..., d)
+
+    References
+    ----------
+    SCB2O paper, section "Particle systems and diffusion structure"; truncation: Fornasier, Richtarik, Riedl, Sun,
+    "Consensus-based optimisation with truncated noise" (2024).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> diffusion(np.asarray([3.0, 4.0]), "isotropic"), diffusion(np.asarray([3.0, 4.0]), "isotropic", cap=1.0)
+    (array([5.]), array([1.]))
+    """
+    xp = get_namespace(z, xp=xp)
+    if noise == "anisotropic":
+        size = xp.abs(z)
+    elif noise in NOISES:
+        size = xp.sqrt(xp.vecdot(z, z))[..., None]
+    else:
+        raise ValueError(f"noise={noise!r} is not one of {NOISES}")
+    if cap is not None:
+        size = xp.minimum(size, cap)
+    return size * (1.0 / math.sqrt(z.shape[-1])) if noise == "scaled" else size
+
+
+def euler_maruyama_step(
+    x: Array,
+    m: Array,
+    normals: Array,
+    *,
+    lam: Array | float = 1.0,
+    sigma: Array | float = 1.0,
+    dt: Array | float = 0.1,
+    noise: str = "scaled",
+    cap: float | None = None,
+    xp: ModuleType | None = None,
+) -> Array:
+    r"""One Euler-Maruyama step of the particle system towards the consensus.
+
+    .. math:: x_i \leftarrow x_i - \lambda\,dt\,(x_i - m) + \sigma \sqrt{dt}\, D(x_i - m) B_i
+
+    Parameters
+    ----------
+    x : array of shape (..., N, d)
+        Positions.
+    m : array of shape (..., 1, d) or (d,)
+        Consensus point.
+    normals : array of shape (..., N, d)
+        Independent standard normals B.
+    lam, sigma, dt : float, or array broadcastable to (..., N, d)
+        Drift, noise strength and step size.
+    noise, cap
+        The diffusion D, see `diffusion`.
+    xp : module, optional
+        Array namespace; inferred by default.
+
+    Returns
+    -------
+    array of shape (..., N, d)
+        The new positions; no input is written to.
+
+    References
+    ----------
+    SCB2O paper, equation (interacting SDE) and its time discretisation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> euler_maruyama_step(np.ones((1, 2)), np.zeros(2), np.zeros((1, 2)), lam=1.0, dt=0.25)
+    array([[0.75, 0.75]])
+    """
+    xp = get_namespace(x, normals, xp=xp)
+    z = x - m
+    strength = diffusion(z, noise, cap=cap, xp=xp) * (sigma * dt**0.5)
+    return x - (lam * dt) * z + strength * normals
+
+
+def apply_boundary(x: Array, low: Array, high: Array, boundary: str = "reflect", *, xp: ModuleType | None = None) -> Array:
+    """Bring positions back into the box ``low <= x <= high``, to the last bit.
+
+    Parameters
+    ----------
+    x : array of shape (..., d)
+        Positions, finite.
+    low, high : array of shape (d,)
+        Bounds; -inf and +inf mean none. ``low == high`` fixes a coordinate.
+    boundary : {"reflect", "clip", "periodic"}
+        "reflect" folds the line at the bounds, "clip" moves to the nearest point of the box, "periodic" wraps
+        around (coordinates without two finite bounds are clipped).
+    xp : module, optional
+        Array namespace; inferred by default.
+
+    Returns
+    -------
+    array of shape (..., d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, low, high = np.asarray([[1.25], [-3.5]]), np.zeros(1), np.ones(1)
+    >>> apply_boundary(x, low, high)[:, 0], apply_boundary(x, low, high, "periodic")[:, 0]
+    (array([0.75, 0.5 ]), array([0.25, 0.5 ]))
+    """
+    xp = get_namespace(x, xp=xp)
+    if boundary not in BOUNDARIES:
+        raise ValueError(f"boundary={boundary!r} is not one of {BOUNDARIES}")
+    clipped = clamp(x, low, high, xp)
+    if boundary == "clip" or bool(xp.all(clipped == x)):
+        return clipped
+    # where a period exists; elsewhere a reflection happens at most once and there is nothing to wrap
+    width = high - low
+    periodic = (width > 0) & (width < math.inf)
+    period = xp.where(periodic, width, 1.0)
+    origin = xp.where(periodic, low, 0.0)
+    if boundary == "periodic":
+        moved, outside = origin + xp.remainder(x - origin, period), clipped != x
+    else:
+        # exact for a step over one bound; a step over more than the whole box is folded modulo two widths
+        x = xp.where(x < low, low + (low - x), xp.where(x > high, high - (x - high), x))
+        moved = origin + (period - xp.abs(xp.remainder(x - origin, 2.0 * period) - period))
+        outside = (x < low) | (x > high)
+    return clamp(xp.where(outside & periodic, moved, x), low, high, xp)
