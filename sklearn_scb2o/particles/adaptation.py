@@ -18,7 +18,7 @@ _ALPHA_STEPS = 40
 def alpha_from_ess(
     G: Array,
     selected: Array,
-    target: float,
+    target: float | Array,
     *,
     start: Array | None = None,
     rtol: float = 1e-2,
@@ -37,7 +37,7 @@ def alpha_from_ess(
         Upper values; those of selected particles are finite.
     selected : boolean array of shape (..., N)
         The particles that count; at least one in each run.
-    target : float, above 1
+    target : float or array of shape (..., 1), above 1
         Effective sample size to reach.
     start : array of shape (..., 1), optional
         First guess of the scaled alpha, for example that of the last similar call.
@@ -75,7 +75,7 @@ def alpha_from_ess(
     t = xp.full_like(scale, math.log(10.0)) if start is None else xp.log(start)
     low, high = xp.full_like(t, -upper), xp.full_like(t, upper)
     t = clamp(t, low, high, xp)
-    log_target = math.log(target)
+    log_target = math.log(target) if isinstance(target, (int, float)) else xp.log(target)
     for _ in range(_ALPHA_STEPS):
         a = xp.exp(t)
         w = xp.exp(-a * g)

@@ -1,0 +1,5 @@
+"""The optimizer: state above the pure functions of `particles`."""
+
+from .optimizer import SCB2OOptimizer
+
+__all__ = ["SCB2OOptimizer"]

@@ -1,0 +1,55 @@
+"""A growing table of numbers, one row per iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: The columns: the paper's four metrics (L and G at the consensus point, its distance to a known optimum, the mean
+#: spread of the particles), and what explains them.
+COLUMNS = ("lower", "upper", "distance", "spread", "ess", "alpha", "tau", "quantile", "n_failed")
+_INDEX = {name: i for i, name in enumerate(COLUMNS)}
+
+
+class History:
+    """Numbers of shape (R,) per column and iteration, in an array that doubles when it is full.
+
+    Memory grows by 9 numbers per iteration and run, whatever the population.
+    """
+
+    def __init__(self, n_runs: int) -> None:
+        self._rows = np.full((16, len(COLUMNS), n_runs), np.nan)
+        self.length = 0
+
+    @classmethod
+    def from_table(cls, table: NDArray[np.float64]) -> History:
+        """The history whose `table` this is."""
+        history = cls(table.shape[2])
+        history._rows = np.full((max(16, table.shape[0]), *table.shape[1:]), np.nan)
+        history._rows[: table.shape[0]] = table
+        history.length = table.shape[0]
+        return history
+
+    def table(self) -> NDArray[np.float64]:
+        """Copy of all rows, (n_iterations, n_columns, R)."""
+        return self._rows[: self.length].copy()
+
+    def append(self, **values: Any) -> None:
+        """Add a row; columns that are not given are NaN."""
+        if self.length == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
+        self.length += 1
+        self.amend(**values)
+
+    def amend(self, **values: Any) -> None:
+        """Set columns of the last row."""
+        row = self._rows[self.length - 1]
+        for name, value in values.items():
+            row[_INDEX[name]] = value
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """The columns by name, each (n_iterations, R), or (n_iterations,) for a single run."""
+        table = self.table()
+        return {name: table[:, i, 0] if table.shape[2] == 1 else table[:, i] for name, i in _INDEX.items()}

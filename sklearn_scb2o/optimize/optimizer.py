@@ -1,0 +1,538 @@
+"""SCB2OOptimizer: the particle system as an object that its user asks for points and tells their values."""
+
+from __future__ import annotations
+
+import importlib
+import time
+import warnings
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..exceptions import SCB2OWarning
+from ..particles.backend import Array, clamp
+from .box import make_box
+from .history import History
+from .motion import first_population, mean_spread, move, shuffle_particles
+from .parameters import PAPER, Parameters, as_selector, beta_auto, check_count, check_number
+from .result import build_result
+from .state import State
+from .update import Settings, needed_upper, update_consensus
+from .values import as_start, as_values, make_generators, pick_dtype, pick_namespace
+
+_NOTHING_ASKED = "tell() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
+
+
+class SCB2OOptimizer:
+    r"""Derivative-free bi-level optimization by soft consensus: minimise G over the minimisers of L.
+
+    N particles move towards a consensus point and explore around it. Per iteration, with the values L_i, G_i of the
+    particles x_i:
+
+    1. soft quantile q of the lower values, ``mean_i psi((q - L_i)/tau) = beta``,
+    2. selection weights ``eta_i = psi((q - L_i)/tau)``,
+    3. consensus ``m = sum_i x_i eta_i exp(-alpha G_i) / sum_i eta_i exp(-alpha G_i)``,
+    4. ``x_i <- x_i - lam dt (x_i - m) + sigma sqrt(dt) D(x_i - m) B_i``, B_i standard normal.
+
+    The caller owns the loop: `ask` for a batch of points, evaluate them, `tell` the values. By default alpha, tau
+    and sigma adapt, and the result does not depend on the units of L and G; `from_paper` fixes the paper's constants.
+
+    Parameters
+    ----------
+    bounds : list of d pairs (low, high), array of shape (d, 2), or scipy.optimize.Bounds, optional
+        The box to search; None or an infinity in a pair means no bound, ``low == high`` fixes a coordinate. Every
+        point asked lies inside. Optional where x0 is given.
+    x0 : array of shape (d,), (k, d) with k <= N, (R, N, d), or a result of this optimizer, optional
+        Start: these points enter the first population (of a result: its population), the rest is drawn uniformly in
+        the box, or normally about the mean of x0 where there are no bounds.
+    n_particles : int, at least 2
+        N.
+    n_runs : int
+        R independent runs advanced together; arrays then have a leading axis R.
+    selection : {"soft", "hard", "none"}
+        SCB2O, CB2O (hard quantile), CBO (no lower level: every particle is selected).
+    selector : {"logistic", "gumbel"} or Selector
+        The function psi.
+    alpha : "auto", positive float, or callable
+        Inverse temperature in units of 1/G. "auto": such that the effective sample size of the weights inside the
+        quantile is a quarter of the number of particles there.
+    beta : "auto", float in (0, 1], or callable
+        Quantile level. "auto": 0.05 d, between 0.1 and 0.3.
+    tau : "auto", positive float, or callable
+        Softness of the selection in units of L. "auto": 0.05 of the spread of the values inside the quantile.
+    xi : positive float or callable, optional
+        The paper's sharpness, ``xi = 1 / (tau alpha)``, instead of tau.
+    lam : positive float or callable
+        Drift.
+    sigma : "auto", non-negative float, or callable
+        Noise. "auto": such that the swarm contracts almost surely by a factor exp(-0.04) per iteration.
+    dt : positive float or callable
+        Step size.
+    noise : {"scaled", "isotropic", "anisotropic"}
+        Diffusion D(z): ``||z|| / sqrt(d)``, ``||z||`` (the paper's), or ``diag(z)``.
+    noise_cap : positive float, optional
+        Truncated noise: D is at most this, in units of `x_scale`.
+    batch_size : int, optional
+        Ask for a random part of the particles at a time, of this size; the others rest. All by default.
+    boundary : {"reflect", "clip", "periodic"}
+        What happens to a particle that a step carries out of the box.
+    lower_tol : float
+        L is replaced by ``max(L, L_best + lower_tol)``: points so close to the best value count as minimisers.
+    lower_max, upper_max : float, optional
+        Values above are clipped to these.
+    x_scale : "auto", positive float or array of shape (d,)
+        Width of the search in each coordinate, rounded to a power of two; noise is isotropic in x / x_scale. "auto":
+        the width of the box, or ``max(1, |x0|)``.
+    x_opt : array of shape (d,), optional
+        A known optimum, to record the distance to it in the history.
+    max_iter, max_evals : int, optional
+        Limits that `stop` reports: iterations; evaluations of L per run, which the next batch would exceed.
+    max_time : float, optional
+        Limit in seconds since the first `ask`.
+    tol : float
+        `stop` reports a mean spread below ``tol`` times that of the first population.
+    stagnation : int, optional
+        `stop` reports a consensus that has moved by less than ``tol`` times the first spread in so many iterations.
+    max_failed_batches : int
+        So many batches in a row whose evaluations all fail are an error.
+    dtype : {"float64", "float32"} or dtype, optional
+        Type of positions and values; that of a floating x0, else float64.
+    xp : module or str, optional
+        Array API namespace of the arrays asked and told; that of x0, else NumPy.
+    device : optional
+        Device of the arrays, as `xp` names it.
+    random_state : None, int, numpy SeedSequence, Generator or RandomState, or a sequence of n_runs of them
+        Seed of the optimizer's own stream. Run r of several equals a single run with the r-th child that
+        ``SeedSequence(seed).spawn(n_runs)`` returns.
+
+    Attributes
+    ----------
+    consensus : array of shape (d,) or (R, d)
+        The current consensus point.
+    result : scipy.optimize.OptimizeResult
+        Everything found so far.
+
+    Raises
+    ------
+    ValueError
+        For a parameter outside its range, naming it, its value and the accepted range.
+
+    See Also
+    --------
+    minimize : the loop around it, for objectives that are Python functions.
+
+    References
+    ----------
+    Chao, Sun, Riedl, Khadiv, Etesami, "Convergence of consensus-based particle methods for nonconvex bi-level
+    optimization" (2026); Garcia Trillos et al., "CB2O: consensus-based bi-level optimization", arXiv 2411.13394.
+
+    Examples
+    --------
+    The point of the unit circle that is closest to (2, 1):
+
+    >>> import numpy as np
+    >>> opt = SCB2OOptimizer([(-3, 3), (-3, 3)], max_iter=150, random_state=0)
+    >>> while not opt.stop():
+    ...     X = opt.ask()
+    ...     L = (np.sum(X**2, axis=1) - 1) ** 2
+    ...     G = np.sum((X - [2, 1]) ** 2, axis=1)
+    ...     opt.tell(L, G)
+    >>> opt.consensus.round(2)
+    array([0.89, 0.45])
+    """
+
+    def __init__(
+        self,
+        bounds: Any = None,
+        *,
+        x0: Any = None,
+        n_particles: int = 100,
+        n_runs: int = 1,
+        selection: str = "soft",
+        selector: Any = "logistic",
+        alpha: Any = "auto",
+        beta: Any = "auto",
+        tau: Any = "auto",
+        xi: Any = None,
+        lam: Any = 1.0,
+        sigma: Any = "auto",
+        dt: Any = 0.5,
+        noise: str = "scaled",
+        noise_cap: float | None = None,
+        batch_size: int | None = None,
+        boundary: str = "reflect",
+        lower_tol: float = 0.0,
+        lower_max: float | None = None,
+        upper_max: float | None = None,
+        x_scale: Any = "auto",
+        x_opt: Any = None,
+        max_iter: int | None = None,
+        max_evals: int | None = None,
+        max_time: float | None = None,
+        tol: float = 1e-8,
+        stagnation: int | None = None,
+        max_failed_batches: int = 10,
+        dtype: Any = None,
+        xp: ModuleType | str | None = None,
+        device: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.parameters = Parameters(
+            selection, as_selector(selector), alpha, beta, tau, xi, lam, sigma, dt, noise, noise_cap, boundary,
+            lower_tol, lower_max, upper_max,
+        )  # fmt: skip
+        self.n_particles = check_count(
+            "n_particles", n_particles, least=2, why=": a single particle is its own consensus and never moves"
+        )
+        self.n_runs = check_count("n_runs", n_runs)
+        self.batch_size = self.n_particles if batch_size is None else check_count("batch_size", batch_size, least=2)
+        if self.batch_size > self.n_particles:
+            raise ValueError(f"batch_size={batch_size} exceeds n_particles={n_particles}; it must lie in [2, n_particles]")
+        self.max_iter = None if max_iter is None else check_count("max_iter", max_iter, least=0)
+        self.max_evals = None if max_evals is None else check_count("max_evals", max_evals, least=0)
+        self.max_time = None if max_time is None else check_number("max_time", max_time, zero=True)
+        self.stagnation = None if stagnation is None else check_count("stagnation", stagnation)
+        self.max_failed_batches = check_count("max_failed_batches", max_failed_batches)
+        self.tol = check_number("tol", tol, zero=True)
+
+        if isinstance(x0, OptimizeResult):
+            x0 = x0["population"]["x"]
+        self._xp, self._device = pick_namespace(xp, x0, device)
+        dtype = pick_dtype(dtype, x0)
+        start = as_start(x0, self.n_runs, self.n_particles, dtype)
+        self._box = box = make_box(bounds, start, x_scale, dtype)
+        self._start = None if start is None else box.check_points(start, "x0")
+        self.parameters.warn_if_expanding(box.d)
+        self.x_opt = None if x_opt is None else np.asarray(x_opt, dtype=float)
+        if self.x_opt is not None and self.x_opt.shape != (box.d,):
+            raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
+        self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
+        self._started_at: float | None = None
+
+        rngs = make_generators(random_state, self.n_runs)
+        y = self._fresh(rngs)
+        spread = mean_spread(y, self._scale, self._xp)
+        self._state = State(
+            y, spread, self._xp.full_like(y[:, :1, 0], np.inf), rngs, History(self.n_runs), (0, self.batch_size),
+            first_spread=spread, **{name: np.zeros(self.n_runs, np.int64) for name in ("nfev_lower", "nfev_upper", "n_failed")},
+        )  # fmt: skip
+
+    @classmethod
+    def from_paper(cls, bounds: Any = None, **overrides: Any) -> SCB2OOptimizer:
+        """The optimizer with the constants of the paper's two-dimensional experiments.
+
+        N = 100, alpha = 30, beta = 0.05, lam = sigma = 1, dt = 0.01, isotropic noise, no scaling of coordinates.
+        The softness is up to the caller: ``xi=`` (the paper sweeps 10 to 10000; 1000 by default), ``tau=``, or
+        ``selection="hard"`` for CB2O.
+
+        Parameters
+        ----------
+        bounds
+            As for the class.
+        **overrides
+            Any parameter of the class.
+
+        Returns
+        -------
+        SCB2OOptimizer
+
+        Examples
+        --------
+        >>> SCB2OOptimizer.from_paper([(-3, 3), (-3, 3)], xi=100.0)
+        SCB2OOptimizer(d=2, n_particles=100, selection='soft', n_iter=0)
+        """
+        settings = {**PAPER, **overrides}
+        if settings.get("selection", "soft") == "soft" and "tau" not in overrides:
+            settings.setdefault("xi", 1000.0)
+        return cls(bounds, **settings)
+
+    def __repr__(self) -> str:
+        runs = f", n_runs={self.n_runs}" if self.n_runs > 1 else ""
+        return (
+            f"{type(self).__name__}(d={self._box.d}, n_particles={self.n_particles}{runs}, "
+            f"selection={self.parameters.selection!r}, n_iter={self.n_iter})"
+        )
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    def ask(self) -> Array:
+        """Return the next batch of points to evaluate.
+
+        Returns
+        -------
+        array of shape (N, d), or (R, N, d) for R > 1 runs
+            (B, d) with a batch size B. The caller's own copy. Asking again before telling returns the same batch.
+
+        Examples
+        --------
+        >>> opt = SCB2OOptimizer([(0, 1)] * 3, n_particles=20, random_state=0)
+        >>> opt.ask().shape
+        (20, 3)
+        """
+        if self._started_at is None:
+            self._started_at = time.monotonic()
+        state = self._state
+        if not state.pending:
+            if not state.moved:
+                self._move()
+            for points in state.injected:
+                self._place(points)
+            state.injected = []
+            state.pending = state.moved = True
+        return self._unbatched(self._to_user(state.y[:, slice(*state.rows), :]))
+
+    def needs_upper(self, L: Any) -> Array:
+        """Rows of the pending batch whose upper value can matter, given the lower values.
+
+        Where G is expensive, evaluate it on these rows only and tell NaN on the others: the result is the same.
+
+        Parameters
+        ----------
+        L : array of shape (N,) or (R, N)
+            Lower values of the pending batch.
+
+        Returns
+        -------
+        boolean array of the shape of `L`
+
+        Examples
+        --------
+        >>> opt = SCB2OOptimizer([(-1, 1)] * 2, random_state=0)
+        >>> int(opt.needs_upper(opt.ask()[:, 0] ** 2).sum())
+        11
+        """
+        if not self._state.pending:
+            raise RuntimeError("needs_upper() without a pending batch: call ask() first and pass its lower values")
+        return self._unbatched(needed_upper(self._values("L", L), self._settings(), self._state.memory, self._xp))
+
+    def tell(self, L: Any, G: Any) -> None:
+        """Take the values of the pending batch and compute the new consensus.
+
+        NaN or +inf in L, or NaN in G on a row that `needs_upper`, marks a failed evaluation: it has no weight.
+        -inf and huge values are data. None counts as NaN. The arrays are not written to.
+
+        Parameters
+        ----------
+        L, G : array of shape (N,) or (R, N)
+            Lower and upper values, in the order of the points asked. With ``selection="none"`` L may be None.
+
+        Raises
+        ------
+        RuntimeError
+            If no batch is pending, or after `max_failed_batches` batches in a row whose evaluations all failed.
+        ValueError
+            If a shape or type is wrong; the optimizer is then as before the call.
+        """
+        state = self._state
+        if not state.pending:
+            raise RuntimeError(_NOTHING_ASKED)
+        if L is None and self.parameters.selection == "none":
+            L = np.zeros(self._value_shape)
+        L, G = self._values("L", L), self._values("G", G)
+        y = state.y[:, slice(*state.rows), :]
+        update = update_consensus(y, L, G, self._settings(), state.memory, self._xp)
+        # nothing has changed so far; from here on nothing is refused
+        state.absorb(update, L, G, self._distance if self.x_opt is not None else None, self._still_below, self._xp)
+        if update.dead is not None:
+            self._report_failures(update.dead)
+
+    def tell_consensus(self, L: Any, G: Any) -> None:
+        """Take the values of the current consensus point, for the history and the result.
+
+        Parameters
+        ----------
+        L, G : float, or arrays of shape (R,)
+            Lower and upper value at `consensus`. NaN where an evaluation failed.
+        """
+        if self._state.m is None:
+            raise RuntimeError("tell_consensus() before the first tell(): there is no consensus point yet")
+        values = {}
+        for name, value in (("L", L), ("G", G)):
+            array = np.asarray(np.nan if value is None else value, dtype=float)
+            if array.shape not in {(), (self.n_runs,)}:
+                raise ValueError(f"{name} at the consensus has shape {array.shape}, expected ({self.n_runs},) or a number")
+            values[name] = np.array(np.broadcast_to(array, (self.n_runs,)))
+        self._state.m_lower, self._state.m_upper = values["L"], values["G"]
+        self._state.history.amend(lower=values["L"], upper=values["G"])
+
+    def inject(self, points: Any) -> None:
+        """Let the given points take the place of the particles of least weight in the next new batch.
+
+        Parameters
+        ----------
+        points : array of shape (d,), (k, d) or (R, k, d)
+            Points inside the bounds, at most as many as a batch has.
+        """
+        y = self._box.check_points(points, "points")
+        y = y.reshape(1, -1, self._box.d) if y.ndim < 3 else y
+        if y.shape[0] not in (1, self.n_runs) or y.shape[1] > self.batch_size:
+            raise ValueError(
+                f"points have shape {np.shape(points)}, expected (k, {self._box.d}) or "
+                f"({self.n_runs}, k, {self._box.d}) with k <= {self.batch_size}"
+            )
+        self._state.injected.append(np.array(np.broadcast_to(y, (self.n_runs, *y.shape[1:]))))
+
+    def stop(self) -> dict[str, str]:
+        """Reasons to stop that hold now, each with its explanation; empty means go on.
+
+        Returns
+        -------
+        dict
+            Keys among "max_iter", "max_evals", "max_time", "spread", "stagnation".
+        """
+        reasons, state = {}, self._state
+        if self.max_iter is not None and state.n_iter >= self.max_iter:
+            reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
+        used = int(state.nfev_lower.max())
+        if self.max_evals is not None and used + self.batch_size > self.max_evals:
+            reasons["max_evals"] = f"{used} evaluations done, another {self.batch_size} would exceed max_evals={self.max_evals}"
+        if self.max_time is not None and self.elapsed >= self.max_time:
+            reasons["max_time"] = f"{self.elapsed:.3g} seconds passed, max_time={self.max_time:g}"
+        if state.n_iter and bool(self._xp.all(state.spread <= self.tol * state.first_spread)):
+            reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
+        if self.stagnation is not None and state.n_iter - state.still_since >= self.stagnation:
+            reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
+        return reasons
+
+    # -- what is known -------------------------------------------------------------------------------------------
+
+    @property
+    def consensus(self) -> Array | None:
+        """The consensus point, (d,) or (R, d); None before the first tell."""
+        return None if self._state.m is None else self._unbatched(self._to_user(self._state.m))
+
+    @property
+    def n_iter(self) -> int:
+        """Number of batches told."""
+        return self._state.n_iter
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the first ask."""
+        return self._state.elapsed + (0.0 if self._started_at is None else time.monotonic() - self._started_at)
+
+    @property
+    def result(self) -> OptimizeResult:
+        """Everything found so far, as `build_result` describes it."""
+        return build_result(self, self._state, self._to_user)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The whole state as arrays, numbers, strings, lists and dictionaries, sharing nothing with the optimizer.
+
+        Loaded into an optimizer with the same parameters, the run continues bit for bit.
+        """
+        return {**self._state.to_dict(), "elapsed": self.elapsed}
+
+    def load_state_dict(self, values: dict[str, Any]) -> None:
+        """Take over a state that `state_dict` of an optimizer with the same parameters returned."""
+        self._state = State.from_dict(values, self._state, self._array)
+        self._started_at = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a clock reading means nothing in another process
+        return {**self.__dict__, "_started_at": None, "_state": replace(self._state, elapsed=self.elapsed), "_xp": self._xp.__name__}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values, _xp=importlib.import_module(values["_xp"]))
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    @property
+    def _value_shape(self) -> tuple[int, ...]:
+        return (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
+
+    @property
+    def _still_below(self) -> float:
+        return self.tol * float(self._xp.max(self._state.first_spread / self._xp.min(self._scale)))
+
+    def _array(self, values: Any) -> Array:
+        return self._xp.asarray(values, device=self._device)
+
+    def _unbatched(self, x: Array) -> Array:
+        return x if self.n_runs > 1 else x[0, ...]
+
+    def _values(self, name: str, values: Any) -> Array:
+        return as_values(name, values, self._value_shape, self._state.y, self._xp, self._device)
+
+    def _to_user(self, y: Array) -> Array:
+        x = y * self._scale
+        if self._box.is_exact:
+            return x
+        return clamp(x, self._array(self._box.low), self._array(self._box.high), self._xp)
+
+    def _distance(self, m: Array) -> Any:
+        return np.linalg.norm(np.asarray(self._to_user(m)) - self.x_opt, axis=-1)
+
+    def _fresh(self, rngs: list[np.random.Generator]) -> Array:
+        y = first_population(self._box, rngs, self.n_particles, self._start)
+        return y if isinstance(self._scale, np.ndarray) else self._array(y)
+
+    def _number(self, name: str) -> Any:
+        """A parameter as a number, a schedule evaluated; None for "auto" and None."""
+        value = getattr(self.parameters, name)
+        if callable(value):
+            return check_number(name, value(self), zero=name == "sigma", most=1.0 if name == "beta" else np.inf)
+        return None if value is None or value == "auto" else float(value)
+
+    def _settings(self) -> Settings:
+        p = self.parameters
+        beta = self._number("beta")
+        return Settings(
+            p.selection, p.selector, self._number("alpha"), beta_auto(self._box.d) if beta is None else beta,
+            self._number("tau"), self._number("xi"), p.lower_tol, p.lower_max, p.upper_max,
+        )  # fmt: skip
+
+    def _move(self) -> None:
+        """Move the particles of the last batch, and turn to the next batch."""
+        state, p, xp = self._state, self.parameters, self._xp
+        if state.alive is not None:  # runs without any consensus yet start anew
+            fresh = self._fresh(state.rngs)
+            state.y = xp.where(state.alive[:, None, None], state.y, fresh)
+        lam, dt, sigma = self._number("lam"), self._number("dt"), self._number("sigma")
+        if sigma is None:
+            sigma = p.auto_sigma(self._box.d, lam, dt)
+        kept = state.y if state.alive is None else xp.asarray(state.y, copy=True)
+        move(
+            state.y, slice(*state.rows), state.m, state.rngs, self._low, self._high, boundary=p.boundary, xp=xp,
+            lam=lam, sigma=sigma, dt=dt, noise=p.noise, cap=p.noise_cap,
+        )  # fmt: skip
+        if state.alive is not None:
+            state.y = xp.where(state.alive[:, None, None], state.y, kept)
+        if self.batch_size < self.n_particles:
+            start = state.rows[1]
+            if start + self.batch_size > self.n_particles:
+                start = 0
+                shuffle_particles(state.y, state.rngs, xp)
+            state.rows = (start, start + self.batch_size)
+        state.spread = mean_spread(state.y, self._scale, xp)
+
+    def _place(self, points: Any) -> None:
+        """Put points (R, k, d) where the particles of least weight were."""
+        state, (start, stop) = self._state, self._state.rows
+        n = stop - start
+        for r in range(self.n_runs):
+            last = np.asarray(state.weights[r, :]) if state.weights is not None else np.zeros(n)
+            order = np.argsort(last, kind="stable")
+            for i, point in zip(order, points[r], strict=False):
+                state.y[r, start + int(i), :] = self._array(point)
+        state.spread = mean_spread(state.y, self._scale, self._xp)
+
+    def _report_failures(self, dead: Array) -> None:
+        state = self._state
+        if state.failed_batches >= self.max_failed_batches:
+            raise RuntimeError(
+                f"all evaluations of {state.failed_batches} batches in a row failed (NaN or inf in L, or NaN in G where it "
+                f"is needed), max_failed_batches={self.max_failed_batches}: check the objectives or the bounds"
+            )
+        if not state.warned_failure:
+            state.warned_failure = True
+            runs = "" if self.n_runs == 1 else f" in {int(np.asarray(dead).sum())} of {self.n_runs} runs"
+            what = "fresh points are drawn" if state.alive is not None else "the consensus is kept"
+            warnings.warn(
+                f"all {self.batch_size} evaluations of iteration {state.n_iter} failed{runs}; {what}",
+                SCB2OWarning,
+                stacklevel=3,
+            )

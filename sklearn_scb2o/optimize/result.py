@@ -1,0 +1,84 @@
+"""What an optimizer has found, as a scipy OptimizeResult."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .state import State
+
+if TYPE_CHECKING:
+    from .optimizer import SCB2OOptimizer
+
+#: Reasons to stop that mean that the particles have converged, with the status of a result.
+CONVERGED = {"spread": 1, "stagnation": 2}
+#: Limits that were reached before.
+LIMITS = {"max_iter": 3, "max_evals": 4, "max_time": 5}
+
+
+def build_result(optimizer: SCB2OOptimizer, state: State, to_user: Any) -> OptimizeResult:
+    """Collect the result of an optimizer.
+
+    Parameters
+    ----------
+    optimizer : SCB2OOptimizer
+        For its reasons to stop.
+    state : State
+        Its state.
+    to_user : callable
+        Maps internal coordinates to points.
+
+    Returns
+    -------
+    OptimizeResult
+        With ``x``, ``fun`` (G there), ``lower_fun`` (L there): the consensus point, or the best evaluated particle
+        where that is known to be at least as good in both. Further ``consensus`` and ``best`` (each with x, lower,
+        upper), ``population`` (x, lower, upper of the last batch), ``nit``, ``nfev_lower``, ``nfev_upper``, ``nfev``
+        (the larger one), ``n_failed``, ``success``, ``status``, ``message``, ``history``. With several runs the
+        fields have a leading axis R.
+    """
+    single = state.y.shape[0] == 1
+
+    def out(value: Any) -> Any:
+        array = np.asarray(value)
+        if not single:
+            return array
+        return array[0] if array.ndim > 1 else array[0].item()
+
+    reasons = optimizer.stop()
+    converged = [k for k in reasons if k in CONVERGED]
+    status = min([CONVERGED.get(k, LIMITS.get(k, 9)) for k in reasons], default=0)
+    result = OptimizeResult(
+        x=None, fun=np.nan, lower_fun=np.nan, consensus=None, best=None, population=None,
+        nit=state.n_iter, nfev_lower=out(state.nfev_lower), nfev_upper=out(state.nfev_upper),
+        nfev=max(int(state.nfev_lower.max()), int(state.nfev_upper.max())), n_failed=out(state.n_failed),
+        success=bool(converged), status=status,
+        message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=state.history.columns(),
+    )  # fmt: skip
+    if state.m is None:
+        result.message = "nothing was told yet"
+        return result
+    unknown = np.full(state.y.shape[0], np.nan)
+    m = np.asarray(to_user(state.m))
+    if state.alive is not None:
+        m = np.where(np.asarray(state.alive)[:, None], m, np.nan)
+    m_lower = unknown if state.m_lower is None else state.m_lower
+    m_upper = unknown if state.m_upper is None else state.m_upper
+    best, best_lower, best_upper = (np.asarray(v) for v in (to_user(state.best_y), state.best_lower, state.best_upper))
+    best_lower, best_upper = best_lower[:, 0], best_upper[:, 0]
+    dominates = (best_lower <= m_lower) & (best_upper <= m_upper)
+    result.x = out(np.where(dominates[:, None], best, m))
+    result.fun = out(np.where(dominates, best_upper, m_upper))
+    result.lower_fun = out(np.where(dominates, best_lower, m_lower))
+    result.consensus = OptimizeResult(x=out(m), lower=out(m_lower), upper=out(m_upper))
+    result.best = OptimizeResult(x=out(best), lower=out(best_lower), upper=out(best_upper))
+    start, stop = state.rows
+    if state.told_lower is not None and not state.moved:
+        result.population = OptimizeResult(
+            x=out(to_user(state.y[:, start:stop, :])), lower=out(state.told_lower), upper=out(state.told_upper)
+        )
+    else:
+        result.population = OptimizeResult(x=out(to_user(state.y)), lower=None, upper=None)
+    return result

@@ -1,0 +1,172 @@
+"""The state of an optimizer: everything that changes while it runs, explicit and serialisable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..particles import effective_sample_size
+from ..particles.backend import Array
+from .history import History
+from .update import Memory, Update
+
+
+@dataclass(eq=False)
+class State:
+    """Arrays lead with the axis of the R runs; positions are in internal coordinates, ``x = y * scale``."""
+
+    y: Array  #: positions, (R, N, d)
+    spread: Array  #: mean spread of y, user units, (R,)
+    lower_best: Array  #: smallest lower value seen, (R, 1)
+    rngs: list[np.random.Generator]
+    history: History
+    rows: tuple[int, int]  #: the particles of the current batch
+    pending: bool = False  #: the batch was asked and not yet told
+    moved: bool = True  #: the batch is new; False once told, until the particles have moved
+    injected: list[Any] = field(default_factory=list)  #: arrays (R, k, d) that enter the next batch
+    m: Array | None = None  #: consensus, (R, d)
+    m_lower: Any = None  #: values there, (R,), None until told
+    m_upper: Any = None
+    alive: Any = None  #: (R,), runs that have a consensus; None if all have
+    weights: Array | None = None  #: of the last batch, (R, n)
+    offset: Array | None = None  #: see Memory
+    scaled_alpha: Array | None = None
+    told_lower: Array | None = None  #: values of the last batch, (R, n)
+    told_upper: Array | None = None
+    best_y: Array | None = None  #: incumbent, (R, d)
+    best_lower: Array | None = None  #: its values, (R, 1)
+    best_upper: Array | None = None
+    first_spread: Array | None = None  #: (R,)
+    still_since: int = 0  #: iteration since which the consensus has stayed at still_at
+    still_at: Array | None = None
+    n_iter: int = 0
+    nfev_lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))  #: per run
+    nfev_upper: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    n_failed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    failed_batches: int = 0  #: in a row, in which every run failed
+    warned_failure: bool = False
+    elapsed: float = 0.0  #: seconds spent before this process
+
+    @property
+    def memory(self) -> Memory:
+        return Memory(self.lower_best, self.offset, self.scaled_alpha)
+
+    def absorb(self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float, xp: ModuleType) -> None:
+        """Take in what an iteration has learned; told values L, G of shape (R, n)."""
+        start, stop = self.rows
+        dead = update.dead
+        self.pending = self.moved = False
+        self.n_iter += 1
+        self.nfev_lower += L.shape[1]
+        failed = _count(update.failed, xp)
+        self.nfev_upper += _count(update.evaluated_upper, xp)
+        self.n_failed += failed
+        self.told_lower, self.told_upper, self.weights = L, G, update.weights
+        self.lower_best, self.offset, self.scaled_alpha = update.memory
+        self.m_lower = self.m_upper = None
+
+        if dead is None:
+            self.m, self.alive = update.consensus, None
+        elif self.m is not None:  # a dead run keeps its consensus
+            self.m = xp.where(dead[:, None], self.m, update.consensus)
+            if self.alive is not None:
+                self.alive = self.alive | ~dead
+        else:
+            self.m, self.alive = update.consensus, ~dead
+        self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
+        self._renew_best(self.y[:, start:stop, :], update, xp)
+
+        if self.still_at is None or bool(xp.any(xp.abs(self.m - self.still_at) > still_below)):
+            self.still_since, self.still_at = self.n_iter, self.m
+        ess = effective_sample_size(update.weights, xp=xp)
+        self.history.append(
+            distance=np.nan if x_distance is None else x_distance(self.m),
+            spread=_host(self.spread), ess=_host(ess), alpha=_column(update.alpha), tau=_column(update.tau),
+            quantile=_column(update.quantile), n_failed=failed,
+        )  # fmt: skip
+
+    def _renew_best(self, y: Array, update: Update, xp: ModuleType) -> None:
+        """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
+
+        The challenger is the particle of largest weight in the batch.
+        """
+        i = xp.argmax(update.weights, axis=-1, keepdims=True)
+        lower = xp.take_along_axis(self.told_lower, i, axis=-1)
+        upper = xp.take_along_axis(self.told_upper, i, axis=-1)
+        point = xp.take_along_axis(y, xp.broadcast_to(i[..., None], (*i.shape, y.shape[-1])), axis=1)[:, 0, :]
+        if self.best_y is None:
+            lower, upper = _where_alive(update.dead, (lower, upper), (lower * 0 + np.inf, upper * 0 + np.inf), xp)
+            self.best_y, self.best_lower, self.best_upper = point, lower, upper
+            return
+        out = (self.best_lower > update.quantile) | (upper < self.best_upper)
+        out = out | ((upper == self.best_upper) & (lower < self.best_lower))
+        if update.dead is not None:
+            out = out & ~update.dead[:, None]
+        self.best_y = xp.where(out, point, self.best_y)
+        self.best_lower = xp.where(out, lower, self.best_lower)
+        self.best_upper = xp.where(out, upper, self.best_upper)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Arrays, numbers, strings, lists and dictionaries that hold the whole state; nothing is shared."""
+        out: dict[str, Any] = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name == "rngs":
+                value = [rng.bit_generator.state for rng in value]
+            elif f.name == "history":
+                value = value.table()
+            elif f.name == "injected":
+                value = [np.array(v) for v in value]
+            elif f.name == "rows":
+                value = list(value)
+            elif hasattr(value, "shape"):
+                value = _host(value).copy()
+            out[f.name] = value
+        return out
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], like: State, as_array: Any) -> State:
+        """The state that `to_dict` wrote, with arrays made by `as_array` where those of `like` are arrays."""
+        known = {f.name for f in fields(cls)}
+        if set(values) != known:
+            wrong = sorted(set(values) ^ known)
+            raise ValueError(f"this is not the state of an optimizer: {', '.join(wrong)} missing or unknown")
+        values = dict(values)
+        y = np.asarray(values["y"])
+        if y.shape != tuple(like.y.shape):
+            raise ValueError(f"the state has particles of shape {y.shape}, this optimizer has {tuple(like.y.shape)}")
+        rngs = []
+        for state in values["rngs"]:
+            rng = np.random.Generator(np.random.PCG64(0))
+            rng.bit_generator.state = state
+            rngs.append(rng)
+        on_host = {"nfev_lower", "nfev_upper", "n_failed", "m_lower", "m_upper", "history"}
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                values[name] = value.copy() if name in on_host else as_array(value)
+        values["rngs"], values["history"] = rngs, History.from_table(values["history"])
+        values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]
+        return cls(**values)
+
+
+def _where_alive(dead: Array | None, values: tuple[Array, ...], otherwise: tuple[Array, ...], xp: ModuleType) -> Any:
+    if dead is None:
+        return values
+    return tuple(xp.where(dead[:, None], o, v) for v, o in zip(values, otherwise, strict=True))
+
+
+def _host(x: Any) -> NDArray[Any]:
+    return x if isinstance(x, np.ndarray) else np.asarray(x)
+
+
+def _column(x: Any) -> Any:
+    """A number, or an array of shape (R, 1) as (R,)."""
+    return x if isinstance(x, (int, float)) else _host(x)[:, 0]
+
+
+def _count(mask: Array, xp: ModuleType) -> NDArray[np.int64]:
+    return _host(xp.sum(xp.astype(mask, xp.int64), axis=-1))
