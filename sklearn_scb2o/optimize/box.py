@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,16 @@ class Box:
     def d(self) -> int:
         return self.low.size
 
-    @property
+    @cached_property
     def is_exact(self) -> bool:
         """Whether ``bound / scale * scale`` is the bound itself; not so for bounds near the ends of the float range."""
         return all(np.array_equal(b / self.scale * self.scale, b) for b in (self.low, self.high))
 
-    @property
+    @cached_property
     def inner_low(self) -> Floats:
         return np.maximum(self.low / self.scale, -self._horizon)
 
-    @property
+    @cached_property
     def inner_high(self) -> Floats:
         return np.minimum(self.high / self.scale, self._horizon)
 

@@ -36,18 +36,19 @@ class History:
         """Copy of all rows, (n_iterations, n_columns, R)."""
         return self._rows[: self.length].copy()
 
-    def append(self, **values: Any) -> None:
-        """Add a row; columns that are not given are NaN."""
+    def append(self, *row: Any) -> None:
+        """Add a row, a number or array of shape (R,) for each of `COLUMNS`."""
         if self.length == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
+        target = self._rows[self.length]
+        for i, value in enumerate(row):
+            target[i] = value
         self.length += 1
-        self.amend(**values)
 
     def amend(self, **values: Any) -> None:
         """Set columns of the last row."""
-        row = self._rows[self.length - 1]
         for name, value in values.items():
-            row[_INDEX[name]] = value
+            self._rows[self.length - 1, _INDEX[name]] = value
 
     def columns(self) -> dict[str, NDArray[np.float64]]:
         """The columns by name, each (n_iterations, R), or (n_iterations,) for a single run."""

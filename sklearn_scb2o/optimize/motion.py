@@ -73,7 +73,7 @@ def move(
     for runs, part in blocks(n_runs, rows.stop - rows.start, d):
         here = (runs, slice(rows.start + part.start, rows.start + part.stop), slice(None))
         normals = draw_normals(rngs[runs], part.stop - part.start, d, y, xp)
-        moved = euler_maruyama_step(y[here], target[runs], normals, xp=xp, **step)
+        moved = euler_maruyama_step(y[here], target[runs, :, :], normals, xp=xp, **step)
         y[here] = apply_boundary(moved, low, high, boundary, xp=xp)
 
 
@@ -84,13 +84,13 @@ def mean_spread(y: Array, scale: Array, xp: ModuleType) -> Array:
     """
     n_runs, n, d = y.shape
     first = y[:, :1, :]
-    s1, s2 = xp.zeros_like(first), xp.zeros_like(first)
+    sums, squares = 0.0 * first, 0.0 * first
     for runs, part in blocks(n_runs, n, d):
-        z = y[runs, part, :] - first[runs]
-        ones = xp.ones_like(z[:, :, 0])[:, None, :]
-        s1[runs, :, :] += xp.matmul(ones, z)
-        s2[runs, :, :] += xp.matmul(ones, z * z)
-    variance = xp.maximum(s2 / n - (s1 / n) ** 2, 0.0)
+        z = y[runs, part, :] - first[runs, :, :]
+        ones = xp.ones_like(z[0, :, 0])[None, :]
+        sums[runs, :, :] += xp.matmul(ones, z)
+        squares[runs, :, :] += xp.matmul(ones, z * z)
+    variance = xp.maximum(squares / n - (sums / n) ** 2, 0.0)
     return xp.vecdot(xp.sqrt(variance), scale)[:, 0] / d
 
 

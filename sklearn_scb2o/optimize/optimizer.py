@@ -445,7 +445,9 @@ class SCB2OOptimizer:
         return (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
 
     @property
-    def _still_below(self) -> float:
+    def _still_below(self) -> float | None:
+        if self.stagnation is None:
+            return None
         return self.tol * float(self._xp.max(self._state.first_spread / self._xp.min(self._scale)))
 
     def _array(self, values: Any) -> Array:

@@ -17,6 +17,8 @@ Schedule = Callable[[Any], float]
 TAU_FRACTION = 0.05
 #: alpha="auto" makes the effective sample size this part of the number of selected particles, at least ESS_MIN.
 ESS_FRACTION, ESS_MIN = 0.25, 1.5
+#: Relative accuracy of that size; a Newton step from the last alpha reaches it as a rule.
+ESS_RTOL = 0.05
 #: sigma="auto" makes the swarm contract by this logarithmic rate per iteration.
 CONTRACTION = 0.04
 

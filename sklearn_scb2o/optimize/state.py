@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import effective_sample_size
-from ..particles.backend import Array
+from ..particles.backend import Array, any_true
 from .history import History
 from .update import Memory, Update
 
@@ -33,8 +32,7 @@ class State:
     m_upper: Any = None
     alive: Any = None  #: (R,), runs that have a consensus; None if all have
     weights: Array | None = None  #: of the last batch, (R, n)
-    offset: Array | None = None  #: see Memory
-    scaled_alpha: Array | None = None
+    scaled_alpha: Array | None = None  #: see Memory
     told_lower: Array | None = None  #: values of the last batch, (R, n)
     told_upper: Array | None = None
     best_y: Array | None = None  #: incumbent, (R, d)
@@ -53,20 +51,21 @@ class State:
 
     @property
     def memory(self) -> Memory:
-        return Memory(self.lower_best, self.offset, self.scaled_alpha)
+        return Memory(self.lower_best, self.scaled_alpha)
 
-    def absorb(self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float, xp: ModuleType) -> None:
+    def absorb(self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType) -> None:
         """Take in what an iteration has learned; told values L, G of shape (R, n)."""
         start, stop = self.rows
         dead = update.dead
         self.pending = self.moved = False
         self.n_iter += 1
-        self.nfev_lower += L.shape[1]
-        failed = _count(update.failed, xp)
-        self.nfev_upper += _count(update.evaluated_upper, xp)
+        n = L.shape[1]
+        self.nfev_lower += n
+        failed = 0 if update.failed is None else _count(update.failed, xp)
+        self.nfev_upper += n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
         self.n_failed += failed
         self.told_lower, self.told_upper, self.weights = L, G, update.weights
-        self.lower_best, self.offset, self.scaled_alpha = update.memory
+        self.lower_best, self.scaled_alpha = update.memory
         self.m_lower = self.m_upper = None
 
         if dead is None:
@@ -80,13 +79,14 @@ class State:
         self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
         self._renew_best(self.y[:, start:stop, :], update, xp)
 
-        if self.still_at is None or bool(xp.any(xp.abs(self.m - self.still_at) > still_below)):
+        if still_below is not None and (
+            self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
+        ):
             self.still_since, self.still_at = self.n_iter, self.m
-        ess = effective_sample_size(update.weights, xp=xp)
         self.history.append(
-            distance=np.nan if x_distance is None else x_distance(self.m),
-            spread=_host(self.spread), ess=_host(ess), alpha=_column(update.alpha), tau=_column(update.tau),
-            quantile=_column(update.quantile), n_failed=failed,
+            np.nan, np.nan, np.nan if x_distance is None else x_distance(self.m), _host(self.spread),
+            _host(1.0 / xp.vecdot(update.weights, update.weights)), _column(update.alpha), _column(update.tau),
+            _column(update.quantile), failed,
         )  # fmt: skip
 
     def _renew_best(self, y: Array, update: Update, xp: ModuleType) -> None:
@@ -94,18 +94,24 @@ class State:
 
         The challenger is the particle of largest weight in the batch.
         """
-        i = xp.argmax(update.weights, axis=-1, keepdims=True)
-        lower = xp.take_along_axis(self.told_lower, i, axis=-1)
-        upper = xp.take_along_axis(self.told_upper, i, axis=-1)
-        point = xp.take_along_axis(y, xp.broadcast_to(i[..., None], (*i.shape, y.shape[-1])), axis=1)[:, 0, :]
-        if self.best_y is None:
-            lower, upper = _where_alive(update.dead, (lower, upper), (lower * 0 + np.inf, upper * 0 + np.inf), xp)
-            self.best_y, self.best_lower, self.best_upper = point, lower, upper
-            return
-        out = (self.best_lower > update.quantile) | (upper < self.best_upper)
-        out = out | ((upper == self.best_upper) & (lower < self.best_lower))
-        if update.dead is not None:
-            out = out & ~update.dead[:, None]
+        n_runs, n, d = y.shape
+        if n_runs == 1:
+            i = int(xp.argmax(update.weights))
+            lower, upper, point = self.told_lower[:, i : i + 1], self.told_upper[:, i : i + 1], y[:, i, :]
+        else:
+            index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
+            lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
+            point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
+        if self.best_lower is None:
+            out = True if update.dead is None else ~update.dead[:, None]
+            self.best_lower, self.best_upper, self.best_y = lower * 0.0 + np.inf, upper * 0.0 + np.inf, point
+        else:
+            out = (self.best_lower > update.quantile) | (upper < self.best_upper)
+            out = out | ((upper == self.best_upper) & (lower < self.best_lower))
+            if update.dead is not None:
+                out = out & ~update.dead[:, None]
+            if not any_true(out, xp):
+                return
         self.best_y = xp.where(out, point, self.best_y)
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
@@ -151,12 +157,6 @@ class State:
         values["rngs"], values["history"] = rngs, History.from_table(values["history"])
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]
         return cls(**values)
-
-
-def _where_alive(dead: Array | None, values: tuple[Array, ...], otherwise: tuple[Array, ...], xp: ModuleType) -> Any:
-    if dead is None:
-        return values
-    return tuple(xp.where(dead[:, None], o, v) for v, o in zip(values, otherwise, strict=True))
 
 
 def _host(x: Any) -> NDArray[Any]:

@@ -7,17 +7,20 @@ from types import ModuleType
 from typing import NamedTuple
 
 from ..particles import (
+    OrderStatistics,
     Selector,
     alpha_from_ess,
     consensus_point,
     gibbs_weights,
-    hard_selection,
     order_statistics,
     soft_selection,
     tau_from_spread,
 )
-from ..particles.backend import Array, overflow_is_infinity
-from .parameters import ESS_FRACTION, ESS_MIN, TAU_FRACTION
+from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
+from .parameters import ESS_FRACTION, ESS_MIN, ESS_RTOL, TAU_FRACTION
+
+# Relative accuracy of the mean selection weight within the iteration.
+_RTOL = 1e-9
 
 
 class Settings(NamedTuple):
@@ -38,18 +41,17 @@ class Memory(NamedTuple):
     """What one iteration hands to the next, each of shape (R, 1)."""
 
     lower_best: Array  #: smallest lower value seen
-    offset: Array | None = None  #: where the next soft quantile starts
     scaled_alpha: Array | None = None  #: where the next alpha starts
 
 
 class Selected(NamedTuple):
     """The particles that count as minimisers of L."""
 
-    log_eta: Array  #: (R, N), -inf for those that do not count at all
+    log_eta: Array  #: (R, N)
+    counts: Array  #: (R, N), whether a particle can have weight at all
     quantile: Array  #: hard quantile, (R, 1)
     rank: Array | int  #: its rank, ceil(beta n)
     tau: Array | float  #: softness; 0 where there is none
-    offset: Array | None  #: where the next soft quantile may start, (R, 1)
 
 
 class Update(NamedTuple):
@@ -57,61 +59,63 @@ class Update(NamedTuple):
 
     weights: Array  #: (R, N); meaningless in a dead run
     consensus: Array  #: (R, d), likewise
-    failed: Array  #: (R, N), evaluations that failed
-    evaluated_upper: Array  #: (R, N), rows whose upper value is known or was needed
+    failed: Array | None  #: (R, N), evaluations that failed; None if there are none
+    evaluated_upper: Array | None  #: (R, N), rows whose upper value is known or was needed; None if all are
     dead: Array | None  #: (R,), runs whose evaluations all failed; None if there are none
-    lower: Array  #: (R, N), lower values as they were compared: clipped, within the tolerance equal, +inf if failed
     quantile: Array  #: (R, 1)
     alpha: Array | float
     tau: Array | float
     memory: Memory
 
 
-def compared_lower(L: Array, failed: Array | None, settings: Settings, lower_best: Array, xp: ModuleType) -> tuple[Array, Array]:
-    """Lower values as the selection compares them, and the smallest seen so far."""
-    lower = clip_values(L, settings.lower_max, xp)
-    if failed is not None:
-        lower = xp.where(failed, math.inf, lower)
-    lower_best = xp.minimum(lower_best, xp.min(lower, axis=-1, keepdims=True))
+def compared_lower(
+    L: Array, excluded: Array | None, settings: Settings, lower_best: Array, xp: ModuleType
+) -> tuple[Array, Array]:
+    """Lower values as the selection compares them, +inf where excluded, and the smallest seen so far."""
+    lower = L if settings.lower_max is None else xp.minimum(L, settings.lower_max)
+    if excluded is not None:
+        lower = xp.where(excluded, math.inf, lower)
     if settings.lower_tol:
         # every point within lower_tol of the best counts as a minimiser
+        lower_best = xp.minimum(lower_best, row_min(lower, xp))
         lower = xp.maximum(lower, lower_best + settings.lower_tol)
     return lower, lower_best
 
 
-def select(lower: Array, settings: Settings, offset: Array | None, alpha: Array | float | None, xp: ModuleType) -> Selected:
-    """Select by lower values: log selection weights, -inf where they cannot matter.
+def select(lower: Array, order: OrderStatistics, settings: Settings, alpha: Array | float | None, xp: ModuleType) -> Selected:
+    """Select by lower values: log selection weights, and which of them can matter.
 
-    With tau="auto" weights below the rounding of 1 are 0; a given tau keeps everything that does not underflow, as
-    a fixed alpha may make any of it count.
+    With tau="auto" weights below the rounding of 1 do not count; with a given tau everything does that does not
+    underflow, as a fixed alpha may make any of it matter.
     """
-    order = order_statistics(lower, settings.beta, xp=xp)
     if settings.selection == "none":
-        return Selected(xp.where(lower < math.inf, 0.0 * order.at, -math.inf), order.at, order.rank, 0.0, offset)
+        return Selected(0.0 * order.ordered, lower < math.inf, order.at, order.rank, 0.0)
     if settings.selection == "hard":
-        hard = hard_selection(lower, settings.beta, order=order, xp=xp)
-        return Selected(hard.log_eta, order.at, order.rank, 0.0, offset)
-    info = xp.finfo(lower.dtype)
-    cut = math.log(info.smallest_normal)
+        return Selected(0.0 * order.ordered, lower <= order.at, order.at, order.rank, 0.0)
+    eps, cut, _ = float_info(lower, xp)
     tau: Array | float
     if settings.xi is not None:
         tau = 1.0 / (settings.xi * alpha)  # xi = 1 / (tau alpha)
     elif settings.tau is not None:
         tau = settings.tau
     else:
-        tau, cut = tau_from_spread(order, TAU_FRACTION, xp=xp), math.log(info.eps)
-    soft = soft_selection(lower, settings.beta, tau, selector=settings.selector, order=order, start=offset, xp=xp)
-    return Selected(xp.where(soft.log_eta > cut, soft.log_eta, -math.inf), order.at, order.rank, tau, soft.offset)
+        tau, cut = tau_from_spread(order, TAU_FRACTION, xp=xp), eps
+    log_eta = soft_selection(
+        lower, settings.beta, tau, selector=settings.selector, order=order, rtol=max(_RTOL, 32 * eps), xp=xp
+    ).log_eta
+    return Selected(log_eta, log_eta > math.log(cut), order.at, order.rank, tau)
 
 
 def needed_upper(L: Array, settings: Settings, memory: Memory, xp: ModuleType) -> Array:
     """Rows of (R, N) whose upper value can get weight, given the lower values."""
-    failed = ~(L < math.inf)
+    values = clip_values(L, xp)
+    failed = ~(values < math.inf)
     if settings.xi is not None and settings.alpha is None:
         return ~failed  # tau follows from alpha, alpha from the upper values
-    lower, _ = compared_lower(L, failed, settings, memory.lower_best, xp)
+    lower, _ = compared_lower(values, failed, settings, memory.lower_best, xp)
     lower = xp.where(xp.all(failed, axis=-1, keepdims=True), 0.0, lower)
-    return (select(lower, settings, memory.offset, settings.alpha, xp).log_eta > -math.inf) & ~failed
+    order = order_statistics(lower, settings.beta, xp=xp)
+    return select(lower, order, settings, settings.alpha, xp).counts & ~failed
 
 
 def update_consensus(y: Array, L: Array, G: Array, settings: Settings, memory: Memory, xp: ModuleType) -> Update:
@@ -134,41 +138,48 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, memory: M
     -------
     Update
     """
-    failed = ~(L < math.inf)
-    unknown = G != G
-    excluded, evaluated_upper = failed, ~unknown
-    upper = clip_values(G, settings.upper_max, xp)
-    if bool(xp.any(unknown)):
-        needed = needed_upper(L, settings, memory, xp)
-        evaluated_upper = evaluated_upper | needed
-        # the selection of a run that misses a needed value is made anew, among the rows whose values are all known
-        missed = unknown & needed
-        excluded = failed | (unknown & xp.any(missed, axis=-1, keepdims=True))
-        failed = failed | missed
-        upper = xp.where(unknown, 0.0, upper)
-    some_excluded = bool(xp.any(excluded))
-    lower, lower_best = compared_lower(L, excluded if some_excluded else None, settings, memory.lower_best, xp)
-    compared, dead = lower, None
-    if some_excluded and bool(xp.any(xp.all(excluded, axis=-1))):
+    lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
+    if is_tame(G, xp) and is_tame(L, xp):
+        lower, lower_best = compared_lower(L, None, settings, memory.lower_best, xp)
+    else:
+        failed, evaluated_upper, excluded, upper = _failures(L, G, settings, memory, xp)
+        lower, lower_best = compared_lower(clip_values(L, xp), excluded, settings, memory.lower_best, xp)
         dead = xp.all(excluded, axis=-1)
-        # any finite values: nothing of such a run is used
-        compared, upper = (xp.where(dead[:, None], 0.0, v) for v in (lower, upper))
+        if any_true(dead, xp):  # any finite values: nothing of such a run is used
+            lower, upper = (xp.where(dead[:, None], 0.0, v) for v in (lower, upper))
+        else:
+            dead = None
+    if settings.upper_max is not None:
+        upper = xp.minimum(upper, settings.upper_max)
 
-    # xi needs alpha first; alpha needs the hard quantile only
+    order = order_statistics(lower, settings.beta, xp=xp)
     alpha, scaled_alpha = settings.alpha, memory.scaled_alpha
-    first = settings._replace(selection="hard") if settings.xi is not None and alpha is None else settings
-    chosen = select(compared, first, memory.offset, alpha, xp)
     if alpha is None:
-        inside = compared < math.inf if settings.selection == "none" else compared <= chosen.quantile
-        alpha, scaled_alpha = alpha_from_ess(upper, inside, _target_ess(chosen.rank, xp), start=scaled_alpha, xp=xp)
-        if first is not settings:
-            chosen = select(compared, settings, memory.offset, alpha, xp)
-    log_eta = chosen.log_eta
-    weights = gibbs_weights(upper, alpha, log_eta, xp=xp)
+        inside = lower < math.inf if settings.selection == "none" else lower <= order.at
+        alpha, scaled_alpha = alpha_from_ess(
+            upper, inside, _target_ess(order.rank, xp), start=scaled_alpha, rtol=ESS_RTOL, xp=xp
+        )
+    chosen = select(lower, order, settings, alpha, xp)
+    weights = gibbs_weights(xp.where(chosen.counts, upper, math.inf), alpha, chosen.log_eta, xp=xp)
     return Update(
-        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, lower, chosen.quantile, alpha,
-        chosen.tau, Memory(lower_best, chosen.offset, scaled_alpha),
+        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, order.at, alpha, chosen.tau,
+        Memory(lower_best, scaled_alpha),
     )  # fmt: skip
+
+
+def _failures(L: Array, G: Array, settings: Settings, memory: Memory, xp: ModuleType) -> tuple[Array, ...]:
+    """Which evaluations failed, which rows have or needed an upper value, which rows are out; and a finite G."""
+    failed, unknown = ~(L < math.inf), G != G
+    # +inf in G is data, as bad as can be
+    upper = clip_values(G, xp)
+    upper = xp.minimum(upper, float_info(upper, xp)[2] / 8.0)
+    if not any_true(unknown, xp):
+        return failed, ~unknown, failed, upper
+    needed = needed_upper(L, settings, memory, xp)
+    missed = unknown & needed
+    # the selection of a run that misses a needed value is made anew, among the rows whose values are all known
+    excluded = failed | (unknown & xp.any(missed, axis=-1, keepdims=True))
+    return failed | missed, ~unknown | needed, excluded, xp.where(unknown, 0.0, upper)
 
 
 def _target_ess(rank: Array | int, xp: ModuleType) -> Array | float:
@@ -178,7 +189,12 @@ def _target_ess(rank: Array | int, xp: ModuleType) -> Array | float:
 
 
 @overflow_is_infinity
-def clip_values(values: Array, most: float | None, xp: ModuleType) -> Array:
-    """Clip at `most`, and to a range in which differences do not overflow; NaN stays NaN."""
-    limit = float(xp.finfo(values.dtype).max) / 8.0
-    return xp.minimum(xp.maximum(values, -limit), limit if most is None else min(most, limit))
+def is_tame(values: Array, xp: ModuleType) -> bool:
+    """Whether all values are finite and so far from overflow that nothing needs care: nearly always."""
+    return not any_true(~(xp.vecdot(values, values) < math.inf), xp)
+
+
+def clip_values(values: Array, xp: ModuleType) -> Array:
+    """Values in a range in which differences do not overflow; +inf and NaN stay what they are."""
+    limit = float_info(values, xp)[2] / 8.0
+    return xp.where(values < math.inf, clamp(values, -limit, limit, xp), values)

@@ -34,6 +34,8 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
     ValueError
         For another shape or values that are not real numbers.
     """
+    if type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype and xp is np:
+        return values if len(shape) == 2 else values[None]
     try:
         if not array_api_compat.is_array_api_obj(values) or isinstance(values, np.ndarray):
             host = np.asarray(values)
@@ -63,7 +65,7 @@ def pick_namespace(xp: ModuleType | str | None, x0: Any, device: Any) -> tuple[M
         xp = get_namespace(x0) if is_array else get_namespace(np.empty(0))
     else:
         xp = get_namespace(xp.empty(0))
-    return xp, None if array_api_compat.is_numpy_namespace(xp) else device
+    return xp, None if xp is np else device
 
 
 def pick_dtype(dtype: Any, x0: Any) -> np.dtype[Any]:

@@ -8,10 +8,26 @@ from types import ModuleType
 
 import numpy as np
 
-from .backend import Array, clamp, epsilon, get_namespace, overflow_is_infinity, row_sum
+from .backend import (
+    Array,
+    as_column,
+    as_number,
+    clamp,
+    float_info,
+    get_namespace,
+    is_true_anywhere,
+    overflow_is_infinity,
+    row_dot,
+    row_max,
+    row_min,
+    row_sum,
+    run_numbers,
+)
 from .selection import OrderStatistics
 
-_ALPHA_STEPS = 40
+_ALPHA_STEPS = 200
+# The longest step in log alpha, and the errors, in units of the tolerance, that a step surely brings below it.
+_LONGEST, _CLOSE = 5.0, 10.0
 
 
 @overflow_is_infinity
@@ -63,35 +79,33 @@ def alpha_from_ess(
     1.5
     """
     xp = get_namespace(G, xp=xp)
-    lowest = xp.min(xp.where(selected, G, math.inf), axis=-1, keepdims=True)
-    # excess over the minimum, scaled to [0, 1]; excluded particles weigh 0
-    excess = xp.where(selected, G - lowest, 0.0)
-    scale = xp.max(excess, axis=-1, keepdims=True)
-    tiny = float(xp.finfo(G.dtype).smallest_normal)
-    scale = xp.maximum(scale, tiny)
-    g = xp.where(selected, excess / scale, math.inf)
-    finite_g = xp.where(selected, g, 0.0)
-    upper = -math.log(epsilon(G, xp)) * 4.0  # log of the largest scaled alpha: beyond it only exact ties differ
-    t = xp.full_like(scale, math.log(10.0)) if start is None else xp.log(start)
-    low, high = xp.full_like(t, -upper), xp.full_like(t, upper)
-    t = clamp(t, low, high, xp)
-    log_target = math.log(target) if isinstance(target, (int, float)) else xp.log(target)
-    for _ in range(_ALPHA_STEPS):
-        a = xp.exp(t)
-        w = xp.exp(-a * g)
-        gw = finite_g * w
-        s1, s2 = row_sum(w, xp), xp.vecdot(w, w)[..., None]
-        excess_ess = 2.0 * xp.log(s1) - xp.log(s2) - log_target
-        if bool(xp.all((xp.abs(excess_ess) <= rtol) | (high - low < 1e-9))):
+    eps, tiny, _ = float_info(G, xp)
+    mask = xp.astype(selected, G.dtype)
+    lowest = row_min(xp.where(selected, G, math.inf), xp)
+    # excess over the selected minimum, scaled to [0, 1]; the mask takes the weight from the others
+    g = xp.where(selected, G, lowest) - lowest
+    lib, scale = run_numbers(xp, row_max(g, xp))
+    scale = lib.maximum(scale, tiny)
+    g = g / scale
+    a = 10.0 + 0.0 * scale if start is None else as_number(start, lib)
+    most = eps**-4.0  # beyond it only exact ties keep weight
+    low, high = 0.0 * a + 1.0 / most, 0.0 * a + most
+    a = clamp(a, low, high, lib)
+    for step in range(_ALPHA_STEPS):
+        w = xp.exp(g * -a) * mask
+        s1, s2 = as_number(row_sum(w, xp), lib), as_number(row_dot(w, w, xp), lib)
+        error = lib.log(s1 * s1 / (s2 * target))
+        if not is_true_anywhere((lib.abs(error) > rtol) & (high > low * (1.0 + 4.0 * eps)), lib):
             break
-        too_large = excess_ess > 0
-        low, high = xp.where(too_large, t, low), xp.where(too_large, high, t)
-        # d log ESS / d log alpha = -2 a (sum g w / sum w - sum g w^2 / sum w^2)
-        slope = -2.0 * a * (row_sum(gw, xp) / s1 - xp.vecdot(gw, w)[..., None] / s2)
-        newton = t - excess_ess / xp.minimum(slope, -tiny**0.25)
-        t = xp.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-    scaled = xp.exp(t)
-    return scaled / scale, scaled
+        low, high = lib.where(error > 0, a, low), lib.where(error > 0, high, a)
+        # d log ESS / d log a = -2 a (sum g w / sum w - sum g w^2 / sum w^2), Newton on log a
+        t1, t2 = as_number(row_dot(g, w, xp), lib), as_number(row_dot(g * w, w, xp), lib)
+        step_log = error / lib.maximum(2.0 * a * (t1 / s1 - t2 / s2), tiny)
+        newton = a * lib.exp(clamp(step_log, -_LONGEST, _LONGEST, lib))
+        a = lib.where((newton > low) & (newton < high), newton, lib.sqrt(low) * lib.sqrt(high))
+        if not is_true_anywhere(lib.abs(error) > _CLOSE * rtol, lib):
+            break  # the step just made squares the error
+    return as_column(a / scale, G, lib), as_column(a, G, lib)
 
 
 def tau_from_spread(order: OrderStatistics, fraction: float, *, xp: ModuleType | None = None) -> Array:
@@ -122,7 +136,7 @@ def tau_from_spread(order: OrderStatistics, fraction: float, *, xp: ModuleType |
     array([0.1])
     """
     xp = get_namespace(order.at, xp=xp)
-    return xp.maximum(fraction * (order.at - order.first), float(xp.finfo(order.at.dtype).smallest_normal))
+    return xp.maximum(fraction * (order.at - order.first), float_info(order.at, xp)[1])
 
 
 @lru_cache(maxsize=256)
@@ -154,8 +168,7 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
     >>> round(contraction_rate(1.4, 2, 1.0, 0.1), 3), contraction_rate(5.0, 2, 1.0, 0.1) < 0
     (0.104, True)
     """
-    from scipy.special import digamma
-    from scipy.stats import poisson
+    from scipy.special import digamma, gammaln, xlogy
 
     if noise == "anisotropic":
         d = 1
@@ -170,7 +183,7 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
         return -math.log(drift) - 0.5 * (d - 2) * (s / drift) ** 2
     width = 12.0 * math.sqrt(half) + 40.0
     j = np.arange(max(0.0, math.floor(half - width)), math.ceil(half + width))
-    expected_log = float(np.sum(poisson.pmf(j, half) * digamma(0.5 * d + j))) + math.log(2.0)
+    expected_log = float(np.sum(np.exp(xlogy(j, half) - half - gammaln(j + 1.0)) * digamma(0.5 * d + j))) + math.log(2.0)
     return -(math.log(s) + 0.5 * expected_log)
 
 

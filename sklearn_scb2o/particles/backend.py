@@ -1,8 +1,14 @@
-"""The little that the kernels need to know about the array library they run on."""
+"""The little that the kernels need to know about the array library they run on.
+
+The reductions here are those of the standard; for NumPy they call the ufunc below the wrapper, which on short rows
+is several times cheaper, and the kernels make dozens of such calls per iteration.
+"""
 
 from __future__ import annotations
 
-from types import ModuleType
+import math
+from functools import lru_cache
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -17,12 +23,22 @@ overflow_is_infinity = np.errstate(over="ignore")
 
 def get_namespace(*arrays: Array, xp: ModuleType | None = None) -> ModuleType:
     """Return `xp` where it is given, else the array API namespace that `arrays` share."""
-    return array_api_compat.array_namespace(*arrays) if xp is None else xp
+    if xp is not None:
+        return xp
+    if all(isinstance(x, np.ndarray) for x in arrays):
+        return np  # follows the standard by itself, without the wrappers of array_api_compat
+    return array_api_compat.array_namespace(*arrays)
 
 
-def epsilon(x: Array, xp: ModuleType) -> float:
-    """Distance from 1 to the next float of the type of `x`."""
-    return float(xp.finfo(x.dtype).eps)
+@lru_cache(maxsize=32)
+def _float_info(dtype: Any, xp: ModuleType) -> tuple[float, float, float]:
+    info = xp.finfo(dtype)
+    return float(info.eps), float(info.smallest_normal), float(info.max)
+
+
+def float_info(x: Array, xp: ModuleType) -> tuple[float, float, float]:
+    """Distance from 1 to the next float, smallest normal and largest float of the type of `x`."""
+    return _float_info(x.dtype, xp)
 
 
 def like(value: Any, x: Array, xp: ModuleType) -> Array:
@@ -31,10 +47,75 @@ def like(value: Any, x: Array, xp: ModuleType) -> Array:
 
 
 def row_sum(x: Array, xp: ModuleType) -> Array:
-    """Sum over the last axis, kept: one dot product, several times cheaper than a reduction on short rows."""
-    return xp.vecdot(x, xp.ones_like(x))[..., None]
+    """Sum over the last axis, kept."""
+    if xp is np:
+        return np.add.reduce(x, -1, None, None, True)
+    return xp.sum(x, axis=-1, keepdims=True)
 
 
-def clamp(x: Array, low: Any, high: Any, xp: ModuleType) -> Array:
+def row_min(x: Array, xp: ModuleType) -> Array:
+    """Minimum over the last axis, kept."""
+    if xp is np:
+        return np.minimum.reduce(x, -1, None, None, True)
+    return xp.min(x, axis=-1, keepdims=True)
+
+
+def row_max(x: Array, xp: ModuleType) -> Array:
+    """Maximum over the last axis, kept."""
+    if xp is np:
+        return np.maximum.reduce(x, -1, None, None, True)
+    return xp.max(x, axis=-1, keepdims=True)
+
+
+def row_dot(x: Array, y: Array, xp: ModuleType) -> Array:
+    """Sum of products over the last axis, kept."""
+    return xp.vecdot(x, y)[..., None]
+
+
+def any_true(mask: Array, xp: ModuleType) -> bool:
+    """Whether any element of a boolean array is true."""
+    return bool(np.count_nonzero(mask) if xp is np else xp.any(mask))
+
+
+def clamp(x: Array, low: Any, high: Any, xp: Any) -> Array:
     """Elementwise ``min(max(x, low), high)``; two ufuncs, a third of the cost of clip on short rows."""
     return xp.minimum(xp.maximum(x, low), high)
+
+
+#: Arithmetic on Python floats under the names of the standard. Exponentials and logarithms are NumPy's, so that one
+#: run alone and the same run among many agree to the bit.
+_FLOATS = SimpleNamespace(
+    where=lambda condition, a, b: a if condition else b,
+    maximum=max,
+    minimum=min,
+    abs=abs,
+    sqrt=math.sqrt,
+    exp=lambda x: float(np.exp(x)),
+    log=lambda x: float(np.log(x)),
+)
+
+
+def run_numbers(xp: ModuleType, *columns: Array) -> tuple[Any, ...]:
+    """The numbers of each run, for iterative solvers: a namespace to compute with, and `columns` as it takes them.
+
+    Columns have shape (..., 1). A single run on NumPy becomes Python floats, on which the dozens of small operations
+    of a solver cost a tenth of those on arrays; `as_column` turns them back.
+    """
+    if xp is np and columns[0].size == 1:
+        return _FLOATS, *[c.item() for c in columns]
+    return xp, *columns
+
+
+def as_number(column: Any, lib: Any) -> Any:
+    """A (..., 1) array or a number as a number of the namespace `lib` that `run_numbers` returned."""
+    return column.item() if lib is _FLOATS and isinstance(column, np.ndarray) else column
+
+
+def as_column(number: Any, x: Array, lib: Any) -> Array:
+    """A number of the namespace `lib` as a (..., 1) array of the type of `x`."""
+    return np.array(number, dtype=x.dtype, ndmin=x.ndim) if lib is _FLOATS else number
+
+
+def is_true_anywhere(condition: Any, lib: Any) -> bool:
+    """Whether a comparison of run numbers holds in any run."""
+    return condition if lib is _FLOATS else any_true(condition, lib)

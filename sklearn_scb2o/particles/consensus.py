@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from types import ModuleType
 
-from .backend import Array, get_namespace, overflow_is_infinity, row_sum
+from .backend import Array, float_info, get_namespace, overflow_is_infinity, row_max, row_min, row_sum
 
 
 @overflow_is_infinity
@@ -17,7 +17,7 @@ def gibbs_weights(G: Array, alpha: Array | float, log_eta: Array | None = None, 
     Parameters
     ----------
     G : array of shape (..., N)
-        Upper values. Rows with weight 0 may hold anything, NaN included; the others are finite.
+        Upper values; +inf excludes a particle. One in each run is finite.
     alpha : float or array of shape (..., 1), non-negative
         Inverse temperature, in units of 1/G.
     log_eta : array of shape (..., N), optional
@@ -42,13 +42,13 @@ def gibbs_weights(G: Array, alpha: Array | float, log_eta: Array | None = None, 
     array([0.4, 0.4, 0.2])
     """
     xp = get_namespace(G, xp=xp)
-    if log_eta is None:
-        log_eta = xp.zeros_like(G)
-    selected = log_eta > -math.inf
-    lowest = xp.min(xp.where(selected, G, math.inf), axis=-1, keepdims=True)
-    # log eta_i - alpha (G_i - min G): one term may be hugely positive, none is NaN
-    logits = xp.where(selected, log_eta - alpha * (xp.where(selected, G, lowest) - lowest), -math.inf)
-    weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    _, tiny, _ = float_info(G, xp)
+    # a positive alpha, so that excluded particles get -infinity and never NaN
+    alpha = max(alpha, tiny) if isinstance(alpha, (int, float)) else xp.maximum(alpha, tiny)
+    logits = (G - row_min(G, xp)) * -alpha
+    if log_eta is not None:
+        logits = logits + log_eta
+    weights = xp.exp(logits - row_max(logits, xp))
     return weights / row_sum(weights, xp)
 
 

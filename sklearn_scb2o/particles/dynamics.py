@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from types import ModuleType
 
-from .backend import Array, clamp, get_namespace
+from .backend import Array, clamp, get_namespace, row_dot
 
 #: Kinds of noise; `diffusion` says what each is.
 NOISES = ("isotropic", "scaled", "anisotropic")
@@ -50,7 +50,7 @@ def diffusion(
     if noise == "anisotropic":
         size = xp.abs(z)
     elif noise in NOISES:
-        size = xp.sqrt(xp.vecdot(z, z))[..., None]
+        size = xp.sqrt(row_dot(z, z, xp))
     else:
         raise ValueError(f"noise={noise!r} is not one of {NOISES}")
     if cap is not None:
@@ -106,8 +106,11 @@ def euler_maruyama_step(
     """
     xp = get_namespace(x, normals, xp=xp)
     z = x - m
-    strength = diffusion(z, noise, cap=cap, xp=xp) * (sigma * dt**0.5)
-    return x - (lam * dt) * z + strength * normals
+    moved = normals * (diffusion(z, noise, cap=cap, xp=xp) * (sigma * dt**0.5))
+    z *= -(lam * dt)
+    moved += z
+    moved += x
+    return moved
 
 
 def apply_boundary(x: Array, low: Array, high: Array, boundary: str = "reflect", *, xp: ModuleType | None = None) -> Array:
@@ -120,8 +123,8 @@ def apply_boundary(x: Array, low: Array, high: Array, boundary: str = "reflect",
     low, high : array of shape (d,)
         Bounds; -inf and +inf mean none. ``low == high`` fixes a coordinate.
     boundary : {"reflect", "clip", "periodic"}
-        "reflect" folds the line at the bounds, "clip" moves to the nearest point of the box, "periodic" wraps
-        around (coordinates without two finite bounds are clipped).
+        "reflect" mirrors at the bound (a step over more than the whole box ends at a bound), "clip" moves to the
+        nearest point of the box, "periodic" wraps around (coordinates without two finite bounds are clipped).
     xp : module, optional
         Array namespace; inferred by default.
 
@@ -132,26 +135,20 @@ def apply_boundary(x: Array, low: Array, high: Array, boundary: str = "reflect",
     Examples
     --------
     >>> import numpy as np
-    >>> x, low, high = np.asarray([[1.25], [-3.5]]), np.zeros(1), np.ones(1)
+    >>> x, low, high = np.asarray([[1.25], [-0.5]]), np.zeros(1), np.ones(1)
     >>> apply_boundary(x, low, high)[:, 0], apply_boundary(x, low, high, "periodic")[:, 0]
     (array([0.75, 0.5 ]), array([0.25, 0.5 ]))
     """
     xp = get_namespace(x, xp=xp)
     if boundary not in BOUNDARIES:
         raise ValueError(f"boundary={boundary!r} is not one of {BOUNDARIES}")
-    clipped = clamp(x, low, high, xp)
-    if boundary == "clip" or bool(xp.all(clipped == x)):
-        return clipped
-    # where a period exists; elsewhere a reflection happens at most once and there is nothing to wrap
-    width = high - low
-    periodic = (width > 0) & (width < math.inf)
-    period = xp.where(periodic, width, 1.0)
-    origin = xp.where(periodic, low, 0.0)
-    if boundary == "periodic":
-        moved, outside = origin + xp.remainder(x - origin, period), clipped != x
-    else:
-        # exact for a step over one bound; a step over more than the whole box is folded modulo two widths
-        x = xp.where(x < low, low + (low - x), xp.where(x > high, high - (x - high), x))
-        moved = origin + (period - xp.abs(xp.remainder(x - origin, 2.0 * period) - period))
-        outside = (x < low) | (x > high)
-    return clamp(xp.where(outside & periodic, moved, x), low, high, xp)
+    if boundary == "reflect":
+        # max and min leave what is inside untouched
+        x = xp.minimum(xp.maximum(x, low + (low - x)), high + (high - x))
+    elif boundary == "periodic":
+        width = high - low
+        periodic = (width > 0) & (width < math.inf)
+        period, origin = xp.where(periodic, width, 1.0), xp.where(periodic, low, 0.0)
+        outside = ((x < low) | (x > high)) & periodic
+        x = xp.where(outside, origin + xp.remainder(x - origin, period), x)
+    return clamp(x, low, high, xp)

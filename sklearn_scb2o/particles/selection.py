@@ -7,11 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from scipy.special import expit, log_expit
 
-from .backend import Array, clamp, epsilon, get_namespace, like, overflow_is_infinity, row_sum
+from .backend import (
+    Array,
+    any_true,
+    as_column,
+    as_number,
+    clamp,
+    float_info,
+    get_namespace,
+    is_true_anywhere,
+    overflow_is_infinity,
+    row_sum,
+    run_numbers,
+)
 
 # The rank ceil(beta * n) is taken of beta * n less this relative slack, so that 0.07 * 100 = 7.000000000000001
 # is rank 7 and not 8.
@@ -19,6 +32,8 @@ _RANK_SLACK = 1e-12
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
 _PLAIN_STEPS = 8
 _MAX_STEPS = 200
+# Rows up to this length are summed by a matrix product.
+_SHORT = 4096
 
 
 @dataclass(frozen=True)
@@ -56,11 +71,13 @@ class Selector:
 
 
 def _logistic_log_psi(u: Array, xp: ModuleType) -> Array:
-    return xp.minimum(u, xp.zeros_like(u)) - xp.log1p(xp.exp(-xp.abs(u)))
+    if xp is np:
+        return log_expit(u)
+    return xp.minimum(u, 0.0) - xp.log1p(xp.exp(-xp.abs(u)))
 
 
 def _logistic_psi_and_slope(u: Array, xp: ModuleType) -> tuple[Array, Array]:
-    psi = 1.0 / (1.0 + xp.exp(-u))
+    psi = expit(u) if xp is np else 1.0 / (1.0 + xp.exp(-u))
     return psi, psi - psi * psi
 
 
@@ -71,12 +88,12 @@ def _logistic_inverse(p: Array, xp: ModuleType) -> Array:
 def _gumbel_log_psi(u: Array, xp: ModuleType) -> Array:
     # log(1 - exp(-exp(u))), which tends to u on the left (below the resolution of exp(u) it is u) and to 0 on
     # the right (where exp(u) would overflow it has been 0 for long)
-    e = xp.exp(xp.clip(u, -30.0, 5.0))
+    e = xp.exp(clamp(u, -30.0, 5.0, xp))
     return xp.where(u < -30.0, u, xp.log(-xp.expm1(-e)))
 
 
 def _gumbel_psi_and_slope(u: Array, xp: ModuleType) -> tuple[Array, Array]:
-    e = xp.exp(xp.minimum(u, xp.full_like(u, 5.0)))
+    e = xp.exp(xp.minimum(u, 5.0))
     return -xp.expm1(-e), e * xp.exp(-e)
 
 
@@ -157,6 +174,7 @@ class OrderStatistics(NamedTuple):
     first: Array  #: L_(1), shape (..., 1)
     at: Array  #: L_(k), the hard quantile, shape (..., 1)
     after: Array  #: L_(k + 1), +inf where k = n, shape (..., 1)
+    ordered: Array  #: all values in order, shape (..., N)
 
 
 def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> OrderStatistics:
@@ -179,18 +197,18 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     xp = get_namespace(L, xp=xp)
     ordered = xp.sort(L, axis=-1)
     N = L.shape[-1]
-    if bool(xp.all(ordered[..., -1:] < math.inf)):
+    if not any_true(ordered[..., -1] == math.inf, xp):
         k = min(N, max(1, math.ceil(beta * N * (1 - _RANK_SLACK))))
         at = ordered[..., k - 1 : k]
-        after = ordered[..., k : k + 1] if k < N else xp.full_like(at, math.inf)
-        return OrderStatistics(N, k, ordered[..., :1], at, after)
+        after = ordered[..., k : k + 1] if k < N else at + math.inf
+        return OrderStatistics(N, k, ordered[..., :1], at, after, ordered)
     count = row_sum(xp.astype(L < math.inf, L.dtype), xp)
     rank = clamp(xp.ceil(beta * count * (1 - _RANK_SLACK)), 1.0, count, xp)
     padded = xp.concat([ordered, xp.full_like(ordered[..., :1], math.inf)], axis=-1)
     index = xp.astype(rank, xp.int64)
     at = xp.take_along_axis(padded, index - 1, axis=-1)
     after = xp.take_along_axis(padded, index, axis=-1)
-    return OrderStatistics(count, rank, ordered[..., :1], at, after)
+    return OrderStatistics(count, rank, ordered[..., :1], at, after, ordered)
 
 
 def hard_quantile(L: Array, beta: float, *, xp: ModuleType | None = None) -> Array:
@@ -227,7 +245,6 @@ class Selection(NamedTuple):
 
     quantile: Array  #: q, shape (..., 1)
     log_eta: Array  #: log selection weights, shape (..., N), at most 0
-    offset: Array  #: (q - L_(k)) / tau, shape (..., 1): where the next similar solve may start
 
 
 def hard_selection(L: Array, beta: float, *, order: OrderStatistics | None = None, xp: ModuleType | None = None) -> Selection:
@@ -243,7 +260,7 @@ def hard_selection(L: Array, beta: float, *, order: OrderStatistics | None = Non
     Returns
     -------
     Selection
-        `log_eta` is 0 or -inf; `offset` is 0.
+        `log_eta` is 0 or -inf.
 
     Examples
     --------
@@ -253,8 +270,7 @@ def hard_selection(L: Array, beta: float, *, order: OrderStatistics | None = Non
     """
     xp = get_namespace(L, xp=xp)
     order = order_statistics(L, beta, xp=xp) if order is None else order
-    zero = xp.zeros_like(L)
-    return Selection(order.at, xp.where(L <= order.at, zero, zero - math.inf), xp.zeros_like(order.at))
+    return Selection(order.at, xp.where(L <= order.at, 0.0 * order.at, -math.inf))
 
 
 @overflow_is_infinity
@@ -266,6 +282,7 @@ def soft_selection(
     selector: Selector = SELECTORS["logistic"],
     order: OrderStatistics | None = None,
     start: Array | None = None,
+    rtol: float | None = None,
     xp: ModuleType | None = None,
 ) -> Selection:
     r"""Soft quantile and selection weights of SCB2O.
@@ -277,9 +294,10 @@ def soft_selection(
     and the selection weights are ``eta_i = psi((q - L_i)/tau)``, returned as logarithms. For tau -> 0 they become
     those of `hard_selection`, for tau -> infinity they all become beta.
 
-    Solved by Newton's method on the logit of both sides, in the variable ``(q - L_(k)) / tau`` with the hard
-    quantile ``L_(k)``. In that variable the solution has a bracket of width about 100 whatever the values, since
-    order statistics bound it from both sides; steps that leave the bracket become bisections.
+    With k = ceil(beta n), the equation says that the weight that the k smallest values lack equals the weight of the
+    others, up to k - beta n. Both sides are close to exponentials, of opposite sign, in ``s = (q - L_(k)) / tau``:
+    Newton's method on the difference of their logarithms takes three steps as a rule. Order statistics bound s from
+    both sides, within about 100 whatever the values, and steps that leave these bounds become bisections.
 
     Parameters
     ----------
@@ -294,7 +312,9 @@ def soft_selection(
     order : OrderStatistics, optional
         Of `L` and `beta`, where they are known already.
     start : array of shape (..., 1), optional
-        First guess of ``(q - L_(k)) / tau``, for example the `offset` of the last similar call.
+        First guess of the quantile, such as that of a similar call; by default from the order statistics.
+    rtol : float, optional
+        Relative accuracy of the mean weight, 1e-13 by default in float64 and 4e-6 in float32.
     xp : module, optional
         Array namespace of `L`; inferred by default.
 
@@ -319,40 +339,70 @@ def soft_selection(
     """
     xp = get_namespace(L, xp=xp)
     order = order_statistics(L, beta, xp=xp) if order is None else order
-    eps = epsilon(L, xp)
-    tiny = 1e-300 if eps < 1e-10 else 1e-37
+    eps, tiny, _ = float_info(L, xp)
     beta = min(max(beta, tiny), 1.0 - eps)  # beta = 1 has no finite quantile: stop one rounding short of it
-    z = (L - order.at) / tau  # (L_i - L_(k)) / tau; infinities are right limits
-    low, above, high = _offset_bounds(selector, beta, order.count, order.rank, eps, L, xp)
-    high = xp.maximum(xp.minimum((order.after - order.at) / tau + above, high), low)
-    s = clamp(xp.zeros_like(high) if start is None else start, low, high, xp)
+    n, k = order.count, order.rank
+    if rtol is None:
+        rtol = 1e-13 if eps < 1e-10 else 4e-6
+    lib, at, after = run_numbers(xp, order.at, order.after)
+    tau = as_number(tau, lib)
+    gap = (after - at) / tau  # z_(k+1)
+    low, above, high, lacking = _offset_bounds(selector, beta, n, k, eps, xp)
+    high = lib.maximum(lib.minimum(gap + above, high), low)
+    s = lib.minimum(0.5 * gap, lacking) if start is None else (as_number(start, lib) - at) / tau
+    s = clamp(s, low, high, lib)
 
-    target = math.log(beta) - math.log1p(-beta)
-    tolerance = beta * (1e-13 if eps < 1e-10 else 4e-6)
-    per_count = 1.0 / order.count
+    z = (order.ordered - at) / tau  # (L_(i) - L_(k)) / tau; infinities are right limits
+    split = _splitter(k, z, lib, xp)
+    missing, weight = k - beta * n, beta * n
+    close = 0.1 * math.sqrt(rtol) * weight
     for step in range(_MAX_STEPS):
         psi, slope = selector.psi_and_slope(s - z, xp)
-        F = row_sum(psi, xp) * per_count
-        if step >= 2 and bool(xp.all(xp.abs(F - beta) <= tolerance)):
+        # of the k smallest: what their weight lacks of k; of the others: their weight, up to k - beta n
+        lack, others = split(psi)
+        lack, others = k - lack, missing + others
+        error = lib.abs(others - lack)
+        if not is_true_anywhere(error > rtol * weight, lib):
             break
-        # Newton on logit F - logit beta, which is linear in s where all values coincide
-        inside = clamp(F, tiny, 1.0 - eps, xp)
-        gain = inside * (1.0 - inside) / xp.maximum(row_sum(slope, xp) * per_count, tiny)
-        newton = s - gain * (xp.log(inside) - xp.log1p(-inside) - target)
+        inner, outer = split(slope)
+        a, b = lib.maximum(others, tiny), lib.maximum(lack, eps * k)
+        newton = s - lib.log(a / b) / lib.maximum(outer / a + inner / b, tiny)
         if step >= _PLAIN_STEPS:
-            low, high = xp.where(F < beta, s, low), xp.where(F < beta, high, s)
-            newton = xp.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-        s = clamp(newton, low, high, xp)
-    return Selection(order.at + tau * s, selector.log_psi(s - z, xp), s)
+            short = others < lack
+            low, high = lib.where(short, s, low), lib.where(short, high, s)
+            newton = lib.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+        s = clamp(newton, low, high, lib)
+        if step < _PLAIN_STEPS and not is_true_anywhere(error > close, lib):
+            break  # the step just made squares the error
+    quantile = as_column(at + tau * s, L, lib)
+    return Selection(quantile, selector.log_psi(s - (L - at) / tau, xp))
+
+
+def _splitter(k: Array | int, z: Array, lib: Any, xp: ModuleType) -> Callable[[Array], tuple[Any, Any]]:
+    """A function that sums, of an array in order, the first k of each row, and the others."""
+    if lib is not xp and z.shape[-1] <= _SHORT:
+        parts = _indicators(k, z.shape[-1], z.dtype)
+        return lambda v: np.matmul(v, parts).ravel().tolist()  # both sums in one operation
+    if isinstance(k, int):
+        return lambda v: tuple(as_number(row_sum(part, xp), lib) for part in (v[..., :k], v[..., k:]))
+    first = xp.astype(xp.arange(z.shape[-1], dtype=k.dtype) < k, z.dtype)
+    return lambda v: (row_sum(v * first, xp), row_sum(v * (1.0 - first), xp))
+
+
+@lru_cache(maxsize=64)
+def _indicators(k: int, n: int, dtype: Any) -> Array:
+    first = np.arange(n) < k
+    return np.stack([first, ~first], axis=1).astype(dtype)
 
 
 def _offset_bounds(
-    selector: Selector, beta: float, count: Array | int, rank: Array | int, eps: float, like_: Array, xp: ModuleType
-) -> tuple[Array, Array, Array]:
-    """Bounds of s = (q - L_(k))/tau: `low`, `above` (to be added to (L_(k+1) - L_(k))/tau) and `high`.
+    selector: Selector, beta: float, count: Array | int, rank: Array | int, eps: float, xp: ModuleType
+) -> tuple[Any, Any, Any, Any]:
+    """Bounds of s = (q - L_(k))/tau: `low`, `above` to be added to z_(k+1) = (L_(k+1) - L_(k))/tau, `high`; a guess.
 
     With F the mean of the n weights, ``F <= (k - 1 + (n - k + 1) psi(s)) / n`` bounds the root from below, and
-    ``F >= k psi(s) / n`` as well as ``F >= (k + 1) psi(s - z_(k+1)) / n`` from above.
+    ``F >= k psi(s) / n`` as well as ``F >= (k + 1) psi(s - z_(k+1)) / n`` from above. The guess, for L_(k) far from
+    its neighbours, gives it the weight that is missing.
     """
     if isinstance(count, int):
         return _common_offset_bounds(selector, beta, count, cast(int, rank), eps)
@@ -360,14 +410,14 @@ def _offset_bounds(
     remainder = xp.maximum(expected - rank + 1.0, xp.minimum(expected, eps * count))
     low = selector.inverse(remainder / (count - rank + 1.0) * (1.0 - eps), xp)
     above = selector.inverse(expected / (rank + 1.0), xp)
-    return low, above, selector.inverse(xp.minimum(expected / rank, like(1.0 - eps, like_, xp)), xp)
+    high = selector.inverse(xp.minimum(expected / rank, xp.full_like(expected, 1.0 - eps)), xp)
+    return low, above, high, selector.inverse(xp.minimum(remainder, xp.full_like(expected, 1.0 - eps)), xp)
 
 
 @lru_cache(maxsize=64)
-def _common_offset_bounds(selector: Selector, beta: float, count: int, rank: int, eps: float) -> tuple[float, float, float]:
+def _common_offset_bounds(selector: Selector, beta: float, count: int, rank: int, eps: float) -> tuple[float, ...]:
     n, k = np.asarray([float(count)]), np.asarray([float(rank)])
-    low, above, high = _offset_bounds(selector, beta, n, k, eps, n, np)
-    return float(low[0]), float(above[0]), float(high[0])
+    return tuple(float(bound[0]) for bound in _offset_bounds(selector, beta, n, k, eps, np))
 
 
 def soft_quantile(
