@@ -1,106 +1,214 @@
-"""Moving a population in place, block by block, so that temporaries stay in the cache."""
+"""Moving a population: block by block, in place, with several threads where there is enough to do.
+
+Each run has its own random streams, one for each _CHUNK numbers of its population, so that what is drawn depends
+neither on the number of threads nor on the other runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import apply_boundary, euler_maruyama_step
+from ..particles import apply_boundary, diffusion, euler_maruyama_step
 from ..particles.backend import Array, like
 from .box import Box
 
-# Numbers per block: three temporaries of this size fit into the second-level cache.
-_BLOCK = 16384
+Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each chunk of its rows
+
+_BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
+_CHUNK = 65536  # numbers per random stream
 
 
-def blocks(n_runs: int, n_rows: int, d: int) -> Iterator[tuple[slice, slice]]:
-    """Cut an (R, N, d) array into blocks of whole runs or, for large populations, of rows of one run."""
-    if n_rows * d <= _BLOCK:
-        step = max(1, _BLOCK // max(1, n_rows * d))
-        for r in range(0, n_runs, step):
-            yield slice(r, min(r + step, n_runs)), slice(0, n_rows)
-        return
-    step = max(1, _BLOCK // d)
-    for r in range(n_runs):
-        for i in range(0, n_rows, step):
-            yield slice(r, r + 1), slice(i, min(i + step, n_rows))
+class Step(NamedTuple):
+    """Parameters of a step, as `euler_maruyama_step` and `apply_boundary` take them."""
+
+    lam: float
+    sigma: float
+    dt: float
+    noise: str
+    cap: float | None
+    boundary: str
 
 
-def draw_normals(rngs: Sequence[np.random.Generator], n_rows: int, d: int, x: Array, xp: ModuleType) -> Array:
-    """Standard normals of shape (len(rngs), n_rows, d), one stream per run, as arrays like `x`."""
-    dtype = np.float32 if x.dtype == xp.float32 else np.float64
-    normals = np.empty((len(rngs), n_rows, d), dtype=dtype)
-    for r, rng in enumerate(rngs):
-        rng.standard_normal(out=normals[r], dtype=dtype)
-    return normals if isinstance(x, np.ndarray) else like(normals, x, xp)
+class Block(NamedTuple):
+    """A piece of a population: whole runs, or rows of one run, and the stream that it draws from."""
+
+    runs: slice
+    rows: slice
+    stream: int
 
 
-def move(
-    y: Array,
-    rows: slice,
-    m: Array,
-    rngs: Sequence[np.random.Generator],
-    low: Array,
-    high: Array,
-    *,
-    boundary: str,
-    xp: ModuleType,
-    **step: Any,
-) -> None:
-    """One Euler-Maruyama step of the given rows of all runs, in place.
+def rows_per_stream(d: int) -> int:
+    """Rows of a population that share a random stream."""
+    return max(1, _CHUNK // d)
+
+
+def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType) -> Array:
+    """One Euler-Maruyama step of all particles of all runs, in place.
 
     Parameters
     ----------
     y : array of shape (R, N, d)
         Positions, written to.
-    rows : slice
-        The particles that move.
     m : array of shape (R, d)
         Consensus points.
-    rngs : sequence of R generators
-        The streams of the runs.
+    streams : R sequences of generators
+        Random streams, one for each `rows_per_stream` rows.
     low, high : array of shape (d,)
         Bounds.
-    boundary, **step
-        As in `apply_boundary` and `euler_maruyama_step`.
+    step : Step
+        Parameters.
+
+    Returns
+    -------
+    array of shape (2, R, d)
+        `moments` of the moved particles about m.
     """
-    n_runs, _, d = y.shape
     target = m[:, None, :]
-    for runs, part in blocks(n_runs, rows.stop - rows.start, d):
-        here = (runs, slice(rows.start + part.start, rows.start + part.stop), slice(None))
-        normals = draw_normals(rngs[runs], part.stop - part.start, d, y, xp)
-        moved = euler_maruyama_step(y[here], target[runs, :, :], normals, xp=xp, **step)
-        y[here] = apply_boundary(moved, low, high, boundary, xp=xp)
+    if xp is not np:
+        lam, sigma, dt, noise, cap, boundary = step
+        normals = like(_draw(streams, y.shape, np.float32 if y.dtype == xp.float32 else np.float64), y, xp)
+        moved = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, xp=xp)
+        y[:, :, :] = apply_boundary(moved, low, high, boundary, xp=xp)
+        return moments(y, target, xp)
+
+    blocks = _blocks(*y.shape)
+    threads = min(_n_threads(), len(blocks)) if y.size >= 4 * _CHUNK else 1
+    shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
+    others = [_pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]]
+    sums = _move_blocks(shares[0], y, target, streams, low, high, step)
+    for other in others:
+        sums += other.result()
+    # in the order of the blocks, so that rounding does not depend on the number of threads
+    total = np.zeros((2, *m.shape), y.dtype)
+    for block, part in zip(blocks, sums, strict=True):
+        total[:, block.runs, :] += part
+    return total
 
 
-def mean_spread(y: Array, scale: Array, xp: ModuleType) -> Array:
-    """Mean over coordinates of the standard deviation over particles, in user units, shape (R,).
+def _move_blocks(
+    blocks: list[Block], y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step
+) -> list[Array]:
+    """Move blocks one after the other; their moments."""
+    most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
+    normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
+    if len(blocks) > 1:
+        # ufuncs on full rows take half the time of those that broadcast
+        low, high = (np.tile(bound, (most_rows, 1)) for bound in (low, high))
+    else:
+        low, high = low[None, :], high[None, :]
+    sums, last_runs = [], None
+    for runs, rows, stream in blocks:
+        part = y[runs, rows, :]
+        n_runs, n, _ = part.shape
+        if runs != last_runs:
+            last_runs, m = runs, target[runs, :, :]
+            if len(blocks) > 1 and n_runs == 1:
+                m = np.tile(m, (1, most_rows, 1))
+        b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
+        for r in range(n_runs):
+            streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
+        _step_in_place(part, center, b, z, low[:n], high[:n], step)
+        np.subtract(part, center, out=z)
+        sums.append(_moments_about_zero(z, np))
+    return sums
 
-    The paper's ``sigma(x) = (1/d) sum_j std_i(x_ij)``. Deviations are taken from the first particle, block by block.
+
+def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> None:
+    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; `normals` and `z` are overwritten."""
+    np.subtract(x, m, out=z)
+    normals *= diffusion(z, step.noise, cap=step.cap, xp=np) * (step.sigma * step.dt**0.5)
+    z *= -(step.lam * step.dt)
+    normals += z
+    normals += x
+    if step.boundary == "reflect":
+        np.maximum(normals, low, out=z)
+        np.minimum(z, high, out=z)
+        normals -= z
+        np.subtract(z, normals, out=normals)
+    elif step.boundary == "periodic":
+        normals[...] = apply_boundary(normals, low, high, "periodic", xp=np)
+    np.maximum(normals, low, out=normals)
+    np.minimum(normals, high, out=x)
+
+
+def moments(y: Array, center: Array, xp: ModuleType) -> Array:
+    """Sums over particles of ``y - center`` and of its square, (2, R, d)."""
+    return _moments_about_zero(y - center, xp)
+
+
+def _moments_about_zero(z: Array, xp: ModuleType) -> Array:
+    ones = xp.ones_like(z[:1, :, 0])
+    return xp.stack([xp.matmul(ones, z)[:, 0, :], xp.vecdot(z, z, axis=-2)])
+
+
+def mean_spread(sums: Array, n: int, scale: Array, xp: ModuleType) -> Array:
+    """Mean over coordinates of the standard deviation over n particles, (R,), from their `moments`.
+
+    The paper's ``sigma(x) = (1/d) sum_j std_i(x_ij)``.
     """
-    n_runs, n, d = y.shape
-    first = y[:, :1, :]
-    sums, squares = 0.0 * first, 0.0 * first
-    for runs, part in blocks(n_runs, n, d):
-        z = y[runs, part, :] - first[runs, :, :]
-        ones = xp.ones_like(z[0, :, 0])[None, :]
-        sums[runs, :, :] += xp.matmul(ones, z)
-        squares[runs, :, :] += xp.matmul(ones, z * z)
-    variance = xp.maximum(squares / n - (sums / n) ** 2, 0.0)
-    return xp.vecdot(xp.sqrt(variance), scale)[:, 0] / d
+    mean = sums[0, ...] / n
+    variance = xp.maximum(sums[1, ...] / n - mean * mean, 0.0)
+    return xp.vecdot(xp.sqrt(variance), scale) / scale.shape[0]
 
 
-def first_population(box: Box, rngs: Sequence[np.random.Generator], n: int, start: Any) -> NDArray[Any]:
+@lru_cache(maxsize=8)
+def _blocks(n_runs: int, n: int, d: int) -> list[Block]:
+    """Cut an (R, N, d) array: several whole runs, or rows of one run, at a time; no block spans two streams."""
+    if n * d <= _BLOCK:
+        step = max(1, _BLOCK // (n * d))
+        return [Block(slice(r, min(r + step, n_runs)), slice(0, n), 0) for r in range(0, n_runs, step)]
+    rows = min(n, rows_per_stream(d))
+    step = -(-rows // -(-rows * d // _BLOCK))  # the rows of a stream in equal blocks
+    return [
+        Block(slice(r, r + 1), slice(i, min(i + step, start + rows, n)), stream)
+        for r in range(n_runs)
+        for stream, start in enumerate(range(0, n, rows))
+        for i in range(start, min(start + rows, n), step)
+    ]
+
+
+def _draw(streams: Streams, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """All standard normals of a step, the same that the blocks would draw."""
+    normals = np.empty(shape, dtype)
+    rows = rows_per_stream(shape[-1])
+    for run, out in zip(streams, normals, strict=True):
+        for i, rng in enumerate(run):
+            part = out[i * rows : (i + 1) * rows]
+            rng.standard_normal(None, dtype, part)
+    return normals
+
+
+@lru_cache(maxsize=1)
+def _n_threads() -> int:
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(joblib.cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else int(joblib.cpu_count())
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="sklearn_scb2o")
+
+
+if hasattr(os, "register_at_fork"):  # the threads do not exist in a forked process
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def first_population(box: Box, streams: Streams, n: int, start: Any) -> NDArray[Any]:
     """The first population in internal coordinates, (R, N, d): the points of `start`, the rest drawn.
 
     `start` is None, (d,), (k, d) or (R, k, d), in internal coordinates.
     """
-    y = np.empty((len(rngs), n, box.d), dtype=box.scale.dtype)
-    for r, rng in enumerate(rngs):
+    y = np.empty((len(streams), n, box.d), dtype=box.scale.dtype)
+    for r, (rng, *_) in enumerate(streams):
         if start is None:
             y[r] = box.sample(rng, n)
             continue
@@ -111,8 +219,8 @@ def first_population(box: Box, rngs: Sequence[np.random.Generator], n: int, star
     return y
 
 
-def shuffle_particles(y: Array, rngs: Sequence[np.random.Generator], xp: ModuleType) -> None:
+def shuffle_particles(y: Array, streams: Streams, xp: ModuleType) -> None:
     """Put the particles of each run in random order, in place."""
-    for r, rng in enumerate(rngs):
+    for r, (rng, *_) in enumerate(streams):
         order = xp.asarray(rng.permutation(y.shape[1]))
         y[r, :, :] = xp.take(y[r, :, :], order, axis=0)

@@ -16,12 +16,12 @@ from ..exceptions import SCB2OWarning
 from ..particles.backend import Array, clamp
 from .box import make_box
 from .history import History
-from .motion import first_population, mean_spread, move, shuffle_particles
+from .motion import Step, Streams, first_population, mean_spread, moments, move, rows_per_stream, shuffle_particles
 from .parameters import PAPER, Parameters, as_selector, beta_auto, check_count, check_number
 from .result import build_result
 from .state import State
 from .update import Settings, needed_upper, update_consensus
-from .values import as_start, as_values, make_generators, pick_dtype, pick_namespace
+from .values import as_start, as_values, make_streams, pick_dtype, pick_namespace
 
 _NOTHING_ASKED = "tell() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
 
@@ -57,8 +57,8 @@ class SCB2OOptimizer:
     selector : {"logistic", "gumbel"} or Selector
         The function psi.
     alpha : "auto", positive float, or callable
-        Inverse temperature in units of 1/G. "auto": such that the effective sample size of the weights inside the
-        quantile is a quarter of the number of particles there.
+        Inverse temperature in units of 1/G. "auto": the particle at a fifth of the ranks of G inside the quantile
+        has the weight exp(-2) of the best one.
     beta : "auto", float in (0, 1], or callable
         Quantile level. "auto": 0.05 d, between 0.1 and 0.3.
     tau : "auto", positive float, or callable
@@ -68,7 +68,8 @@ class SCB2OOptimizer:
     lam : positive float or callable
         Drift.
     sigma : "auto", non-negative float, or callable
-        Noise. "auto": such that the swarm contracts almost surely by a factor exp(-0.04) per iteration.
+        Noise. "auto": such that the swarm contracts almost surely by a factor exp(-0.06 / d^0.3)
+        per iteration.
     dt : positive float or callable
         Step size.
     noise : {"scaled", "isotropic", "anisotropic"}
@@ -159,7 +160,7 @@ class SCB2OOptimizer:
         xi: Any = None,
         lam: Any = 1.0,
         sigma: Any = "auto",
-        dt: Any = 0.5,
+        dt: Any = 0.8,
         noise: str = "scaled",
         noise_cap: float | None = None,
         batch_size: int | None = None,
@@ -212,11 +213,11 @@ class SCB2OOptimizer:
         self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
         self._started_at: float | None = None
 
-        rngs = make_generators(random_state, self.n_runs)
-        y = self._fresh(rngs)
-        spread = mean_spread(y, self._scale, self._xp)
+        streams = make_streams(random_state, self.n_runs, -(-self.n_particles // rows_per_stream(box.d)))
+        y = self._fresh(streams)
+        spread = self._spread(y)
         self._state = State(
-            y, spread, self._xp.full_like(y[:, :1, 0], np.inf), rngs, History(self.n_runs), (0, self.batch_size),
+            y, spread, self._xp.full_like(y[:, :1, 0], np.inf), streams, History(self.n_runs), (0, self.batch_size),
             first_spread=spread, **{name: np.zeros(self.n_runs, np.int64) for name in ("nfev_lower", "nfev_upper", "n_failed")},
         )  # fmt: skip
 
@@ -306,7 +307,7 @@ class SCB2OOptimizer:
         """
         if not self._state.pending:
             raise RuntimeError("needs_upper() without a pending batch: call ask() first and pass its lower values")
-        return self._unbatched(needed_upper(self._values("L", L), self._settings(), self._state.memory, self._xp))
+        return self._unbatched(needed_upper(self._values("L", L), self._settings(), self._state.lower_best, self._xp))
 
     def tell(self, L: Any, G: Any) -> None:
         """Take the values of the pending batch and compute the new consensus.
@@ -333,7 +334,7 @@ class SCB2OOptimizer:
             L = np.zeros(self._value_shape)
         L, G = self._values("L", L), self._values("G", G)
         y = state.y[:, slice(*state.rows), :]
-        update = update_consensus(y, L, G, self._settings(), state.memory, self._xp)
+        update = update_consensus(y, L, G, self._settings(), state.lower_best, self._xp)
         # nothing has changed so far; from here on nothing is refused
         state.absorb(update, L, G, self._distance if self.x_opt is not None else None, self._still_below, self._xp)
         if update.dead is not None:
@@ -468,9 +469,12 @@ class SCB2OOptimizer:
     def _distance(self, m: Array) -> Any:
         return np.linalg.norm(np.asarray(self._to_user(m)) - self.x_opt, axis=-1)
 
-    def _fresh(self, rngs: list[np.random.Generator]) -> Array:
-        y = first_population(self._box, rngs, self.n_particles, self._start)
-        return y if isinstance(self._scale, np.ndarray) else self._array(y)
+    def _fresh(self, streams: Streams) -> Array:
+        y = first_population(self._box, streams, self.n_particles, self._start)
+        return y if self._xp is np else self._array(y)
+
+    def _spread(self, y: Array) -> Array:
+        return mean_spread(moments(y, y[:, :1, :], self._xp), self.n_particles, self._scale, self._xp)
 
     def _number(self, name: str) -> Any:
         """A parameter as a number, a schedule evaluated; None for "auto" and None."""
@@ -490,26 +494,26 @@ class SCB2OOptimizer:
     def _move(self) -> None:
         """Move the particles of the last batch, and turn to the next batch."""
         state, p, xp = self._state, self.parameters, self._xp
-        if state.alive is not None:  # runs without any consensus yet start anew
-            fresh = self._fresh(state.rngs)
-            state.y = xp.where(state.alive[:, None, None], state.y, fresh)
         lam, dt, sigma = self._number("lam"), self._number("dt"), self._number("sigma")
         if sigma is None:
             sigma = p.auto_sigma(self._box.d, lam, dt)
-        kept = state.y if state.alive is None else xp.asarray(state.y, copy=True)
-        move(
-            state.y, slice(*state.rows), state.m, state.rngs, self._low, self._high, boundary=p.boundary, xp=xp,
-            lam=lam, sigma=sigma, dt=dt, noise=p.noise, cap=p.noise_cap,
+        start, stop = state.rows
+        whole = stop - start == self.n_particles
+        sums = move(
+            state.y if whole else state.y[:, start:stop, :], state.m, state.streams, self._low, self._high,
+            Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary), xp,
         )  # fmt: skip
-        if state.alive is not None:
-            state.y = xp.where(state.alive[:, None, None], state.y, kept)
-        if self.batch_size < self.n_particles:
-            start = state.rows[1]
-            if start + self.batch_size > self.n_particles:
-                start = 0
-                shuffle_particles(state.y, state.rngs, xp)
-            state.rows = (start, start + self.batch_size)
-        state.spread = mean_spread(state.y, self._scale, xp)
+        if state.alive is not None:  # runs without any consensus yet start anew
+            state.y = xp.where(state.alive[:, None, None], state.y, self._fresh(state.streams))
+        if whole and state.alive is None:
+            state.spread = mean_spread(sums, self.n_particles, self._scale, xp)
+            return
+        if stop + self.batch_size <= self.n_particles:
+            state.rows = (stop, stop + self.batch_size)
+        else:
+            shuffle_particles(state.y, state.streams, xp)
+            state.rows = (0, self.batch_size)
+        state.spread = self._spread(state.y)
 
     def _place(self, points: Any) -> None:
         """Put points (R, k, d) where the particles of least weight were."""
@@ -520,7 +524,7 @@ class SCB2OOptimizer:
             order = np.argsort(last, kind="stable")
             for i, point in zip(order, points[r], strict=False):
                 state.y[r, start + int(i), :] = self._array(point)
-        state.spread = mean_spread(state.y, self._scale, self._xp)
+        state.spread = self._spread(state.y)
 
     def _report_failures(self, dead: Array) -> None:
         state = self._state

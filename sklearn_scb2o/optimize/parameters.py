@@ -15,12 +15,14 @@ Schedule = Callable[[Any], float]
 
 #: tau="auto" is this part of the spread of the lower values inside the hard quantile.
 TAU_FRACTION = 0.05
-#: alpha="auto" makes the effective sample size this part of the number of selected particles, at least ESS_MIN.
-ESS_FRACTION, ESS_MIN = 0.25, 1.5
-#: Relative accuracy of that size; a Newton step from the last alpha reaches it as a rule.
-ESS_RTOL = 0.05
-#: sigma="auto" makes the swarm contract by this logarithmic rate per iteration.
-CONTRACTION = 0.04
+#: alpha="auto" looks at the particle at this part of the ranks of G inside the hard quantile.
+ALPHA_FRACTION = 0.2
+
+
+def contraction_auto(d: int) -> float:
+    """Logarithmic rate per iteration at which the swarm contracts with sigma="auto": slower in more dimensions."""
+    return 0.06 * d**-0.3
+
 
 #: The constants of the paper's two-dimensional experiments.
 PAPER = dict(
@@ -82,7 +84,7 @@ class Parameters:
         """The noise that contracts at the standard rate, or at half of the rate without noise where that is less."""
         drift = abs(1.0 - lam * dt)
         most = -math.log(drift) if drift > 0 else math.inf
-        return sigma_from_rate(min(CONTRACTION, 0.5 * most), d, lam, dt, self.noise)
+        return sigma_from_rate(min(contraction_auto(d), 0.5 * most), d, lam, dt, self.noise)
 
     def warn_if_expanding(self, d: int) -> None:
         """Warn where constant parameters let the swarm expand instead of contract."""

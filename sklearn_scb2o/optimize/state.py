@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..particles.backend import Array, any_true
 from .history import History
-from .update import Memory, Update
+from .update import Update
 
 
 @dataclass(eq=False)
@@ -21,7 +21,7 @@ class State:
     y: Array  #: positions, (R, N, d)
     spread: Array  #: mean spread of y, user units, (R,)
     lower_best: Array  #: smallest lower value seen, (R, 1)
-    rngs: list[np.random.Generator]
+    streams: list[list[np.random.Generator]]  #: of each run, one for each chunk of rows
     history: History
     rows: tuple[int, int]  #: the particles of the current batch
     pending: bool = False  #: the batch was asked and not yet told
@@ -32,7 +32,6 @@ class State:
     m_upper: Any = None
     alive: Any = None  #: (R,), runs that have a consensus; None if all have
     weights: Array | None = None  #: of the last batch, (R, n)
-    scaled_alpha: Array | None = None  #: see Memory
     told_lower: Array | None = None  #: values of the last batch, (R, n)
     told_upper: Array | None = None
     best_y: Array | None = None  #: incumbent, (R, d)
@@ -49,10 +48,6 @@ class State:
     warned_failure: bool = False
     elapsed: float = 0.0  #: seconds spent before this process
 
-    @property
-    def memory(self) -> Memory:
-        return Memory(self.lower_best, self.scaled_alpha)
-
     def absorb(self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType) -> None:
         """Take in what an iteration has learned; told values L, G of shape (R, n)."""
         start, stop = self.rows
@@ -65,7 +60,7 @@ class State:
         self.nfev_upper += n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
         self.n_failed += failed
         self.told_lower, self.told_upper, self.weights = L, G, update.weights
-        self.lower_best, self.scaled_alpha = update.memory
+        self.lower_best = update.lower_best
         self.m_lower = self.m_upper = None
 
         if dead is None:
@@ -121,8 +116,8 @@ class State:
         out: dict[str, Any] = {}
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name == "rngs":
-                value = [rng.bit_generator.state for rng in value]
+            if f.name == "streams":
+                value = [[rng.bit_generator.state for rng in run] for run in value]
             elif f.name == "history":
                 value = value.table()
             elif f.name == "injected":
@@ -145,18 +140,20 @@ class State:
         y = np.asarray(values["y"])
         if y.shape != tuple(like.y.shape):
             raise ValueError(f"the state has particles of shape {y.shape}, this optimizer has {tuple(like.y.shape)}")
-        rngs = []
-        for state in values["rngs"]:
-            rng = np.random.Generator(np.random.PCG64(0))
-            rng.bit_generator.state = state
-            rngs.append(rng)
         on_host = {"nfev_lower", "nfev_upper", "n_failed", "m_lower", "m_upper", "history"}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.copy() if name in on_host else as_array(value)
-        values["rngs"], values["history"] = rngs, History.from_table(values["history"])
+        values["streams"] = [[_generator(state) for state in run] for run in values["streams"]]
+        values["history"] = History.from_table(values["history"])
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]
         return cls(**values)
+
+
+def _generator(state: Any) -> np.random.Generator:
+    rng = np.random.Generator(np.random.SFC64(0))
+    rng.bit_generator.state = state
+    return rng
 
 
 def _host(x: Any) -> NDArray[Any]:

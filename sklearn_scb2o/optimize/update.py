@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..particles import (
     OrderStatistics,
     Selector,
-    alpha_from_ess,
+    alpha_from_rank,
     consensus_point,
     gibbs_weights,
     order_statistics,
@@ -17,7 +17,7 @@ from ..particles import (
     tau_from_spread,
 )
 from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
-from .parameters import ESS_FRACTION, ESS_MIN, ESS_RTOL, TAU_FRACTION
+from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 # Relative accuracy of the mean selection weight within the iteration.
 _RTOL = 1e-9
@@ -35,13 +35,6 @@ class Settings(NamedTuple):
     lower_tol: float
     lower_max: float | None
     upper_max: float | None
-
-
-class Memory(NamedTuple):
-    """What one iteration hands to the next, each of shape (R, 1)."""
-
-    lower_best: Array  #: smallest lower value seen
-    scaled_alpha: Array | None = None  #: where the next alpha starts
 
 
 class Selected(NamedTuple):
@@ -65,7 +58,7 @@ class Update(NamedTuple):
     quantile: Array  #: (R, 1)
     alpha: Array | float
     tau: Array | float
-    memory: Memory
+    lower_best: Array  #: smallest lower value so far, (R, 1); kept up with a `lower_tol`
 
 
 def compared_lower(
@@ -106,19 +99,19 @@ def select(lower: Array, order: OrderStatistics, settings: Settings, alpha: Arra
     return Selected(log_eta, log_eta > math.log(cut), order.at, order.rank, tau)
 
 
-def needed_upper(L: Array, settings: Settings, memory: Memory, xp: ModuleType) -> Array:
+def needed_upper(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Array:
     """Rows of (R, N) whose upper value can get weight, given the lower values."""
     values = clip_values(L, xp)
     failed = ~(values < math.inf)
     if settings.xi is not None and settings.alpha is None:
         return ~failed  # tau follows from alpha, alpha from the upper values
-    lower, _ = compared_lower(values, failed, settings, memory.lower_best, xp)
+    lower, _ = compared_lower(values, failed, settings, lower_best, xp)
     lower = xp.where(xp.all(failed, axis=-1, keepdims=True), 0.0, lower)
     order = order_statistics(lower, settings.beta, xp=xp)
     return select(lower, order, settings, settings.alpha, xp).counts & ~failed
 
 
-def update_consensus(y: Array, L: Array, G: Array, settings: Settings, memory: Memory, xp: ModuleType) -> Update:
+def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Update:
     """Selection, temperature, weights and consensus of one batch.
 
     Parameters
@@ -129,8 +122,8 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, memory: M
         Values as told. NaN or +inf in L, or NaN in G where it is needed, is a failed evaluation.
     settings : Settings
         Parameters of this iteration.
-    memory : Memory
-        Of the last iteration.
+    lower_best : array of shape (R, 1)
+        Smallest lower value of the iterations before; used with a `lower_tol`.
     xp : module
         Array namespace.
 
@@ -140,10 +133,10 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, memory: M
     """
     lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
     if is_tame(G, xp) and is_tame(L, xp):
-        lower, lower_best = compared_lower(L, None, settings, memory.lower_best, xp)
+        lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:
-        failed, evaluated_upper, excluded, upper = _failures(L, G, settings, memory, xp)
-        lower, lower_best = compared_lower(clip_values(L, xp), excluded, settings, memory.lower_best, xp)
+        failed, evaluated_upper, excluded, upper = _failures(L, G, settings, lower_best, xp)
+        lower, lower_best = compared_lower(clip_values(L, xp), excluded, settings, lower_best, xp)
         dead = xp.all(excluded, axis=-1)
         if any_true(dead, xp):  # any finite values: nothing of such a run is used
             lower, upper = (xp.where(dead[:, None], 0.0, v) for v in (lower, upper))
@@ -153,21 +146,19 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, memory: M
         upper = xp.minimum(upper, settings.upper_max)
 
     order = order_statistics(lower, settings.beta, xp=xp)
-    alpha, scaled_alpha = settings.alpha, memory.scaled_alpha
+    alpha: Array | float | None = settings.alpha
     if alpha is None:
         inside = lower < math.inf if settings.selection == "none" else lower <= order.at
-        alpha, scaled_alpha = alpha_from_ess(
-            upper, inside, _target_ess(order.rank, xp), start=scaled_alpha, rtol=ESS_RTOL, xp=xp
-        )
+        alpha = alpha_from_rank(upper, inside, _alpha_rank(order.rank, xp), xp=xp)
     chosen = select(lower, order, settings, alpha, xp)
     weights = gibbs_weights(xp.where(chosen.counts, upper, math.inf), alpha, chosen.log_eta, xp=xp)
     return Update(
         weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, order.at, alpha, chosen.tau,
-        Memory(lower_best, scaled_alpha),
+        lower_best,
     )  # fmt: skip
 
 
-def _failures(L: Array, G: Array, settings: Settings, memory: Memory, xp: ModuleType) -> tuple[Array, ...]:
+def _failures(L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> tuple[Array, ...]:
     """Which evaluations failed, which rows have or needed an upper value, which rows are out; and a finite G."""
     failed, unknown = ~(L < math.inf), G != G
     # +inf in G is data, as bad as can be
@@ -175,17 +166,17 @@ def _failures(L: Array, G: Array, settings: Settings, memory: Memory, xp: Module
     upper = xp.minimum(upper, float_info(upper, xp)[2] / 8.0)
     if not any_true(unknown, xp):
         return failed, ~unknown, failed, upper
-    needed = needed_upper(L, settings, memory, xp)
+    needed = needed_upper(L, settings, lower_best, xp)
     missed = unknown & needed
     # the selection of a run that misses a needed value is made anew, among the rows whose values are all known
     excluded = failed | (unknown & xp.any(missed, axis=-1, keepdims=True))
     return failed | missed, ~unknown | needed, excluded, xp.where(unknown, 0.0, upper)
 
 
-def _target_ess(rank: Array | int, xp: ModuleType) -> Array | float:
+def _alpha_rank(rank: Array | int, xp: ModuleType) -> Array | int:
     if isinstance(rank, int):
-        return max(ESS_MIN, ESS_FRACTION * rank)
-    return xp.maximum(ESS_FRACTION * rank, ESS_MIN)
+        return max(1, round(ALPHA_FRACTION * rank))
+    return xp.astype(xp.maximum(xp.round(ALPHA_FRACTION * rank), 1.0), xp.int64)
 
 
 @overflow_is_infinity

@@ -98,29 +98,35 @@ def as_start(x0: Any, n_runs: int, n_particles: int, dtype: np.dtype[Any]) -> ND
     return x
 
 
-def make_generators(random_state: Any, n_runs: int) -> list[np.random.Generator]:
-    """One generator per run. The global state of NumPy is neither read nor written."""
+def make_streams(random_state: Any, n_runs: int, n_streams: int) -> list[list[np.random.Generator]]:
+    """`n_streams` generators for each run. The global state of NumPy is neither read nor written."""
     if isinstance(random_state, (list, tuple)):
         if len(random_state) != n_runs:
             raise ValueError(f"random_state has {len(random_state)} seeds, expected one for each of n_runs={n_runs}")
-        return [make_generators(seed, 1)[0] for seed in random_state]
+        return [make_streams(seed, 1, n_streams)[0] for seed in random_state]
+    seed = _seed_sequence(random_state)
+    seeds = [seed] if n_runs == 1 else seed.spawn(n_runs)
+    return [
+        [np.random.Generator(np.random.SFC64(s)) for s in ([run] if n_streams == 1 else run.spawn(n_streams))]
+        for run in seeds
+    ]
+
+
+def _seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    if isinstance(random_state, np.random.SeedSequence):
+        # a fresh copy: spawning must not count against the caller's
+        return np.random.SeedSequence(
+            random_state.entropy, spawn_key=random_state.spawn_key, pool_size=random_state.pool_size
+        )
     if isinstance(random_state, np.random.Generator):
         random_state = int(random_state.integers(2**63))
     elif isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31 - 1))
-    if random_state is None or isinstance(random_state, (int, np.integer)):
-        if random_state is not None and random_state < 0:
-            raise ValueError(f"random_state={random_state!r} must not be negative")
-        seed = np.random.SeedSequence(None if random_state is None else int(random_state))
-    elif isinstance(random_state, np.random.SeedSequence):
-        # a fresh copy: spawning must not count against the caller's
-        seed = np.random.SeedSequence(
-            random_state.entropy, spawn_key=random_state.spawn_key, pool_size=random_state.pool_size
-        )
-    else:
+    if random_state is None:
+        return np.random.SeedSequence()
+    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
         raise ValueError(
-            f"random_state={random_state!r} must be None, an int, a numpy SeedSequence, Generator or RandomState, "
-            "or a list of them, one per run"
+            f"random_state={random_state!r} must be None, a non-negative int, a numpy SeedSequence, Generator or "
+            "RandomState, or a list of them, one per run"
         )
-    seeds = [seed] if n_runs == 1 else seed.spawn(n_runs)
-    return [np.random.Generator(np.random.PCG64(s)) for s in seeds]
+    return np.random.SeedSequence(int(random_state))

@@ -5,7 +5,7 @@ Everything here takes arrays of any library that follows the Python array API st
 numbers or writes to its inputs.
 """
 
-from .adaptation import alpha_from_ess, contraction_rate, sigma_from_rate, tau_from_spread
+from .adaptation import alpha_from_rank, contraction_rate, sigma_from_rate, tau_from_spread
 from .consensus import consensus_point, effective_sample_size, gibbs_weights
 from .dynamics import BOUNDARIES, NOISES, apply_boundary, diffusion, euler_maruyama_step
 from .selection import (
@@ -28,7 +28,7 @@ __all__ = [
     "OrderStatistics",
     "Selection",
     "Selector",
-    "alpha_from_ess",
+    "alpha_from_rank",
     "apply_boundary",
     "check_selector",
     "consensus_point",

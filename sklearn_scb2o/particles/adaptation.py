@@ -1,4 +1,4 @@
-"""Parameters that follow the data: alpha from an effective sample size, tau from a spread, sigma from a rate."""
+"""Parameters that follow the data: alpha and tau from order statistics, sigma from a contraction rate."""
 
 from __future__ import annotations
 
@@ -8,104 +8,59 @@ from types import ModuleType
 
 import numpy as np
 
-from .backend import (
-    Array,
-    as_column,
-    as_number,
-    clamp,
-    float_info,
-    get_namespace,
-    is_true_anywhere,
-    overflow_is_infinity,
-    row_dot,
-    row_max,
-    row_min,
-    row_sum,
-    run_numbers,
-)
+from .backend import Array, any_true, float_info, get_namespace, row_max
 from .selection import OrderStatistics
 
-_ALPHA_STEPS = 200
-# The longest step in log alpha, and the errors, in units of the tolerance, that a step surely brings below it.
-_LONGEST, _CLOSE = 5.0, 10.0
 
+def alpha_from_rank(
+    G: Array, selected: Array, rank: Array | int, decay: float = 2.0, *, xp: ModuleType | None = None
+) -> Array:
+    r"""Inverse temperature that gives the particle of a given rank the weight exp(-decay) of the best.
 
-@overflow_is_infinity
-def alpha_from_ess(
-    G: Array,
-    selected: Array,
-    target: float | Array,
-    *,
-    start: Array | None = None,
-    rtol: float = 1e-2,
-    xp: ModuleType | None = None,
-) -> tuple[Array, Array]:
-    r"""Inverse temperature at which the Gibbs weights of the selected particles have a given sample size.
+    .. math:: \alpha = \mathrm{decay} / (G_{(r + 1)} - G_{(1)})
 
-    Solves ``(sum_i w_i)^2 / sum_i w_i^2 = target`` with ``w_i = exp(-alpha (G_i - min G))`` over the selected
-    particles, by Newton's method on log alpha with a bracket. The left side falls from the number of selected
-    particles (alpha = 0) to the number of those that share the smallest G (alpha = infinity); where the target
-    lies outside, alpha is 0 or very large.
+    with the order statistics of G among the selected particles. Invariant under shifts of G, inversely proportional
+    to its scale, and insensitive to outliers above the rank. The effective sample size is then about ``2 r / decay``
+    where the smallest values are evenly spaced.
 
     Parameters
     ----------
     G : array of shape (..., N)
-        Upper values; those of selected particles are finite.
+        Upper values, finite for selected particles.
     selected : boolean array of shape (..., N)
-        The particles that count; at least one in each run.
-    target : float or array of shape (..., 1), above 1
-        Effective sample size to reach.
-    start : array of shape (..., 1), optional
-        First guess of the scaled alpha, for example that of the last similar call.
-    rtol : float
-        Relative accuracy of the sample size.
+        The particles that count.
+    rank : int, or integer array of shape (..., 1)
+        r, at least 1 and less than the number of selected particles; where it is not, the largest value counts.
+    decay : float, positive
+        Without unit.
     xp : module, optional
         Array namespace; inferred by default.
 
     Returns
     -------
-    alpha : array of shape (..., 1)
-        In units of 1/G; invariant under shifts of G and inversely proportional to its scale.
-    scaled : array of shape (..., 1)
-        alpha times the range of the selected values, a number without unit to start the next call with.
+    array of shape (..., 1)
+        In units of 1/G. Where the values up to the rank are all equal, so large that only those keep weight.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_scb2o.particles import effective_sample_size, gibbs_weights
-    >>> G = np.asarray([0.0, 1.0, 2.0, 5.0])
-    >>> alpha, _ = alpha_from_ess(G, np.ones(4, bool), 1.5, rtol=1e-12)
-    >>> round(float(effective_sample_size(gibbs_weights(G, alpha))), 9)
-    1.5
+    >>> alpha_from_rank(np.asarray([3.0, 1.0, -9.0, 2.0]), np.asarray([True, True, False, True]), 1)
+    array([2.])
     """
     xp = get_namespace(G, xp=xp)
-    eps, tiny, _ = float_info(G, xp)
-    mask = xp.astype(selected, G.dtype)
-    lowest = row_min(xp.where(selected, G, math.inf), xp)
-    # excess over the selected minimum, scaled to [0, 1]; the mask takes the weight from the others
-    g = xp.where(selected, G, lowest) - lowest
-    lib, scale = run_numbers(xp, row_max(g, xp))
-    scale = lib.maximum(scale, tiny)
-    g = g / scale
-    a = 10.0 + 0.0 * scale if start is None else as_number(start, lib)
-    most = eps**-4.0  # beyond it only exact ties keep weight
-    low, high = 0.0 * a + 1.0 / most, 0.0 * a + most
-    a = clamp(a, low, high, lib)
-    for step in range(_ALPHA_STEPS):
-        w = xp.exp(g * -a) * mask
-        s1, s2 = as_number(row_sum(w, xp), lib), as_number(row_dot(w, w, xp), lib)
-        error = lib.log(s1 * s1 / (s2 * target))
-        if not is_true_anywhere((lib.abs(error) > rtol) & (high > low * (1.0 + 4.0 * eps)), lib):
-            break
-        low, high = lib.where(error > 0, a, low), lib.where(error > 0, high, a)
-        # d log ESS / d log a = -2 a (sum g w / sum w - sum g w^2 / sum w^2), Newton on log a
-        t1, t2 = as_number(row_dot(g, w, xp), lib), as_number(row_dot(g * w, w, xp), lib)
-        step_log = error / lib.maximum(2.0 * a * (t1 / s1 - t2 / s2), tiny)
-        newton = a * lib.exp(clamp(step_log, -_LONGEST, _LONGEST, lib))
-        a = lib.where((newton > low) & (newton < high), newton, lib.sqrt(low) * lib.sqrt(high))
-        if not is_true_anywhere(lib.abs(error) > _CLOSE * rtol, lib):
-            break  # the step just made squares the error
-    return as_column(a / scale, G, lib), as_column(a, G, lib)
+    _, tiny, largest = float_info(G, xp)
+    ordered = xp.sort(xp.where(selected, G, math.inf), axis=-1)
+    if isinstance(rank, int):
+        rank = min(rank, G.shape[-1] - 1)
+        at = ordered[..., rank : rank + 1]
+    else:
+        at = xp.take_along_axis(ordered, xp.minimum(rank, G.shape[-1] - 1), axis=-1)
+    if any_true(at == math.inf, xp):  # fewer are selected
+        highest = row_max(xp.where(selected, G, -math.inf), xp)
+        at = xp.minimum(at, highest)
+    # a gap of 0, or one so small that alpha overflows, means ties
+    gap = xp.maximum(at - ordered[..., :1], 4.0 * tiny)
+    return decay / gap
 
 
 def tau_from_spread(order: OrderStatistics, fraction: float, *, xp: ModuleType | None = None) -> Array:

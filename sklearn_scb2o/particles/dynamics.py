@@ -143,8 +143,9 @@ def apply_boundary(x: Array, low: Array, high: Array, boundary: str = "reflect",
     if boundary not in BOUNDARIES:
         raise ValueError(f"boundary={boundary!r} is not one of {BOUNDARIES}")
     if boundary == "reflect":
-        # max and min leave what is inside untouched
-        x = xp.minimum(xp.maximum(x, low + (low - x)), high + (high - x))
+        # mirrored at the bound that was crossed; inside the box x - clipped is 0
+        clipped = clamp(x, low, high, xp)
+        x = clipped - (x - clipped)
     elif boundary == "periodic":
         width = high - low
         periodic = (width > 0) & (width < math.inf)
