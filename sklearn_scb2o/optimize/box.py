@@ -109,7 +109,9 @@ def make_box(bounds: Any, x0: Floats | None, x_scale: Any, dtype: Any) -> Box:
     """
     if bounds is None:
         if x0 is None:
-            raise ValueError("bounds=None and x0=None: give bounds, a start x0, or both, so that the dimension is known")
+            raise ValueError(
+                "bounds=None and x0=None: give bounds, a start x0, or both, so that the dimension is known"
+            )
         d = x0.shape[-1]
         low, high = np.full(d, -np.inf), np.full(d, np.inf)
     elif hasattr(bounds, "lb") and hasattr(bounds, "ub"):
@@ -123,7 +125,9 @@ def make_box(bounds: Any, x0: Floats | None, x_scale: Any, dtype: Any) -> Box:
     bad = np.flatnonzero(low > high)
     if bad.size:
         j = bad[0]
-        raise ValueError(f"bounds of coordinate {j} are reversed: low={low[j]} exceeds high={high[j]}; give (low, high)")
+        raise ValueError(
+            f"bounds of coordinate {j} are reversed: low={low[j]} exceeds high={high[j]}; give (low, high)"
+        )
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("bounds leave no finite point: a low of +inf or a high of -inf")
     low, high = _round_inwards(low, high, np.dtype(dtype))

@@ -83,7 +83,9 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
     blocks = _blocks(*y.shape)
     threads = min(_n_threads(), len(blocks)) if y.size >= 4 * _CHUNK else 1
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
-    others = [_pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]]
+    others = [
+        _pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]
+    ]
     sums = _move_blocks(shares[0], y, target, streams, low, high, step)
     for other in others:
         sums += other.result()

@@ -191,7 +191,9 @@ class SCB2OOptimizer:
         self.n_runs = check_count("n_runs", n_runs)
         self.batch_size = self.n_particles if batch_size is None else check_count("batch_size", batch_size, least=2)
         if self.batch_size > self.n_particles:
-            raise ValueError(f"batch_size={batch_size} exceeds n_particles={n_particles}; it must lie in [2, n_particles]")
+            raise ValueError(
+                f"batch_size={batch_size} exceeds n_particles={n_particles}; it must lie in [2, n_particles]"
+            )
         self.max_iter = None if max_iter is None else check_count("max_iter", max_iter, least=0)
         self.max_evals = None if max_evals is None else check_count("max_evals", max_evals, least=0)
         self.max_time = None if max_time is None else check_number("max_time", max_time, zero=True)
@@ -354,7 +356,9 @@ class SCB2OOptimizer:
         for name, value in (("L", L), ("G", G)):
             array = np.asarray(np.nan if value is None else value, dtype=float)
             if array.shape not in {(), (self.n_runs,)}:
-                raise ValueError(f"{name} at the consensus has shape {array.shape}, expected ({self.n_runs},) or a number")
+                raise ValueError(
+                    f"{name} at the consensus has shape {array.shape}, expected ({self.n_runs},) or a number"
+                )
             values[name] = np.array(np.broadcast_to(array, (self.n_runs,)))
         self._state.m_lower, self._state.m_upper = values["L"], values["G"]
         self._state.history.amend(lower=values["L"], upper=values["G"])
@@ -389,7 +393,9 @@ class SCB2OOptimizer:
             reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
         used = int(state.nfev_lower.max())
         if self.max_evals is not None and used + self.batch_size > self.max_evals:
-            reasons["max_evals"] = f"{used} evaluations done, another {self.batch_size} would exceed max_evals={self.max_evals}"
+            reasons["max_evals"] = (
+                f"{used} evaluations done, another {self.batch_size} would exceed max_evals={self.max_evals}"
+            )
         if self.max_time is not None and self.elapsed >= self.max_time:
             reasons["max_time"] = f"{self.elapsed:.3g} seconds passed, max_time={self.max_time:g}"
         if state.n_iter and bool(self._xp.all(state.spread <= self.tol * state.first_spread)):
@@ -434,7 +440,12 @@ class SCB2OOptimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         # a clock reading means nothing in another process
-        return {**self.__dict__, "_started_at": None, "_state": replace(self._state, elapsed=self.elapsed), "_xp": self._xp.__name__}
+        return {
+            **self.__dict__,
+            "_started_at": None,
+            "_state": replace(self._state, elapsed=self.elapsed),
+            "_xp": self._xp.__name__,
+        }
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values, _xp=importlib.import_module(values["_xp"]))

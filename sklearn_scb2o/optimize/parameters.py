@@ -72,7 +72,9 @@ class Parameters:
         if not callable(self.beta) and self.beta != "auto":
             check_number("beta", self.beta, auto=True, most=1.0)
         if self.xi is not None and self.tau != "auto":
-            raise ValueError(f"tau={self.tau!r} and xi={self.xi!r} are both given; xi = 1/(tau alpha), so give one of them")
+            raise ValueError(
+                f"tau={self.tau!r} and xi={self.xi!r} are both given; xi = 1/(tau alpha), so give one of them"
+            )
         if self.noise_cap is not None:
             check_number("noise_cap", self.noise_cap)
         check_number("lower_tol", self.lower_tol, zero=True)

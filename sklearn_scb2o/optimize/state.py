@@ -48,7 +48,9 @@ class State:
     warned_failure: bool = False
     elapsed: float = 0.0  #: seconds spent before this process
 
-    def absorb(self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType) -> None:
+    def absorb(
+        self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType
+    ) -> None:
         """Take in what an iteration has learned; told values L, G of shape (R, n)."""
         start, stop = self.rows
         dead = update.dead

@@ -75,7 +75,9 @@ def compared_lower(
     return lower, lower_best
 
 
-def select(lower: Array, order: OrderStatistics, settings: Settings, alpha: Array | float | None, xp: ModuleType) -> Selected:
+def select(
+    lower: Array, order: OrderStatistics, settings: Settings, alpha: Array | float | None, xp: ModuleType
+) -> Selected:
     """Select by lower values: log selection weights, and which of them can matter.
 
     With tau="auto" weights below the rounding of 1 do not count; with a given tau everything does that does not
@@ -160,7 +162,7 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
 
 def _failures(L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> tuple[Array, ...]:
     """Which evaluations failed, which rows have or needed an upper value, which rows are out; and a finite G."""
-    failed, unknown = ~(L < math.inf), G != G
+    failed, unknown = ~(math.inf > L), G != G
     # +inf in G is data, as bad as can be
     upper = clip_values(G, xp)
     upper = xp.minimum(upper, float_info(upper, xp)[2] / 8.0)

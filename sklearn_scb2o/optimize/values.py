@@ -46,7 +46,9 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
             values = host
         array = xp.astype(xp.asarray(values, device=device), like.dtype, copy=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be real numbers (None or NaN for a failed evaluation) of shape {shape}: {error}") from None
+        raise ValueError(
+            f"{name} must be real numbers (None or NaN for a failed evaluation) of shape {shape}: {error}"
+        ) from None
     if array.shape != shape:
         raise ValueError(
             f"{name} has shape {tuple(array.shape)}, expected {shape}: one value for each point of the batch, in its order"
@@ -74,7 +76,11 @@ def pick_dtype(dtype: Any, x0: Any) -> np.dtype[Any]:
         own = getattr(x0, "dtype", None)
         return np.dtype(np.float32 if own is not None and str(own).rpartition(".")[2] == "float32" else np.float64)
     try:
-        chosen = np.dtype(dtype) if not hasattr(dtype, "__module__") or isinstance(dtype, type) else np.dtype(str(dtype).rpartition(".")[2])
+        chosen = (
+            np.dtype(dtype)
+            if not hasattr(dtype, "__module__") or isinstance(dtype, type)
+            else np.dtype(str(dtype).rpartition(".")[2])
+        )
     except TypeError:
         chosen = None
     if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):

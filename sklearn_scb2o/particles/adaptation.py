@@ -48,7 +48,7 @@ def alpha_from_rank(
     array([2.])
     """
     xp = get_namespace(G, xp=xp)
-    _, tiny, largest = float_info(G, xp)
+    _, tiny, _ = float_info(G, xp)
     ordered = xp.sort(xp.where(selected, G, math.inf), axis=-1)
     if isinstance(rank, int):
         rank = min(rank, G.shape[-1] - 1)
@@ -138,7 +138,9 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
         return -math.log(drift) - 0.5 * (d - 2) * (s / drift) ** 2
     width = 12.0 * math.sqrt(half) + 40.0
     j = np.arange(max(0.0, math.floor(half - width)), math.ceil(half + width))
-    expected_log = float(np.sum(np.exp(xlogy(j, half) - half - gammaln(j + 1.0)) * digamma(0.5 * d + j))) + math.log(2.0)
+    expected_log = float(np.sum(np.exp(xlogy(j, half) - half - gammaln(j + 1.0)) * digamma(0.5 * d + j))) + math.log(
+        2.0
+    )
     return -(math.log(s) + 0.5 * expected_log)
 
 
@@ -176,4 +178,6 @@ def sigma_from_rate(rate: float, d: int, lam: float, dt: float, noise: str = "sc
     if not rates.max() > rate:
         raise ValueError(f"rate={rate!r} is not reached: the highest contraction per step is {rates.max():.4g}")
     last = int(np.flatnonzero(rates > rate)[-1])
-    return float(brentq(lambda s: contraction_rate(s, d, lam, dt, noise) - rate, grid[last], grid[last + 1], xtol=1e-13))
+    return float(
+        brentq(lambda s: contraction_rate(s, d, lam, dt, noise) - rate, grid[last], grid[last + 1], xtol=1e-13)
+    )

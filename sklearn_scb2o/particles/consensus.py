@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from types import ModuleType
 
 from .backend import Array, float_info, get_namespace, overflow_is_infinity, row_max, row_min, row_sum
 
 
 @overflow_is_infinity
-def gibbs_weights(G: Array, alpha: Array | float, log_eta: Array | None = None, *, xp: ModuleType | None = None) -> Array:
+def gibbs_weights(
+    G: Array, alpha: Array | float, log_eta: Array | None = None, *, xp: ModuleType | None = None
+) -> Array:
     r"""Normalised weights ``eta_i exp(-alpha G_i) / sum_j eta_j exp(-alpha G_j)``.
 
     Computed in logarithms relative to the largest one, so they neither overflow nor vanish together.

@@ -13,9 +13,7 @@ NOISES = ("isotropic", "scaled", "anisotropic")
 BOUNDARIES = ("reflect", "clip", "periodic")
 
 
-def diffusion(
-    z: Array, noise: str = "scaled", *, cap: float | None = None, xp: ModuleType | None = None
-) -> Array:
+def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: ModuleType | None = None) -> Array:
     r"""Factor ``D(z)`` of the noise, elementwise, for the difference ``z = x - m`` to the consensus.
 
     Parameters
@@ -113,7 +111,9 @@ def euler_maruyama_step(
     return moved
 
 
-def apply_boundary(x: Array, low: Array, high: Array, boundary: str = "reflect", *, xp: ModuleType | None = None) -> Array:
+def apply_boundary(
+    x: Array, low: Array, high: Array, boundary: str = "reflect", *, xp: ModuleType | None = None
+) -> Array:
     """Bring positions back into the box ``low <= x <= high``, to the last bit.
 
     Parameters

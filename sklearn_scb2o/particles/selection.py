@@ -202,7 +202,7 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
         at = ordered[..., k - 1 : k]
         after = ordered[..., k : k + 1] if k < N else at + math.inf
         return OrderStatistics(N, k, ordered[..., :1], at, after, ordered)
-    count = row_sum(xp.astype(L < math.inf, L.dtype), xp)
+    count = row_sum(xp.astype(math.inf > L, L.dtype), xp)
     rank = clamp(xp.ceil(beta * count * (1 - _RANK_SLACK)), 1.0, count, xp)
     padded = xp.concat([ordered, xp.full_like(ordered[..., :1], math.inf)], axis=-1)
     index = xp.astype(rank, xp.int64)
@@ -247,7 +247,9 @@ class Selection(NamedTuple):
     log_eta: Array  #: log selection weights, shape (..., N), at most 0
 
 
-def hard_selection(L: Array, beta: float, *, order: OrderStatistics | None = None, xp: ModuleType | None = None) -> Selection:
+def hard_selection(
+    L: Array, beta: float, *, order: OrderStatistics | None = None, xp: ModuleType | None = None
+) -> Selection:
     """Selection weights of CB2O, ``eta_i = 1{L_i <= q}`` with the hard quantile q, ties included.
 
     Parameters
@@ -270,7 +272,7 @@ def hard_selection(L: Array, beta: float, *, order: OrderStatistics | None = Non
     """
     xp = get_namespace(L, xp=xp)
     order = order_statistics(L, beta, xp=xp) if order is None else order
-    return Selection(order.at, xp.where(L <= order.at, 0.0 * order.at, -math.inf))
+    return Selection(order.at, xp.where(order.at >= L, 0.0 * order.at, -math.inf))
 
 
 @overflow_is_infinity
@@ -421,7 +423,12 @@ def _common_offset_bounds(selector: Selector, beta: float, count: int, rank: int
 
 
 def soft_quantile(
-    L: Array, beta: float, tau: Array | float, *, selector: Selector = SELECTORS["logistic"], xp: ModuleType | None = None
+    L: Array,
+    beta: float,
+    tau: Array | float,
+    *,
+    selector: Selector = SELECTORS["logistic"],
+    xp: ModuleType | None = None,
 ) -> Array:
     """Soft quantile q of each run: the solution of ``mean_i psi((q - L_i)/tau) = beta``.
 

@@ -4,7 +4,7 @@ Each function returns a `Problem`: two objectives over points of shape (..., d),
 """
 
 from .problem import Problem
-from .two_dimensional import circle, periodic_grid, star
 from .sphere import sphere
+from .two_dimensional import circle, periodic_grid, star
 
 __all__ = ["Problem", "circle", "periodic_grid", "sphere", "star"]
