@@ -2,8 +2,8 @@
 
 from . import particles, problems
 from .exceptions import SCB2OWarning
-from .optimize import SCB2OOptimizer
+from .optimize import SCB2OOptimizer, minimize
 
 __version__ = "0.1.0"
 
-__all__ = ["SCB2OOptimizer", "SCB2OWarning", "particles", "problems"]
+__all__ = ["SCB2OOptimizer", "SCB2OWarning", "minimize", "particles", "problems"]

@@ -54,3 +54,7 @@ class History:
         """The columns by name, each (n_iterations, R), or (n_iterations,) for a single run."""
         table = self.table()
         return {name: table[:, i, 0] if table.shape[2] == 1 else table[:, i] for name, i in _INDEX.items()}
+
+    def last(self, name: str) -> NDArray[np.float64]:
+        """A column of the last row, (R,)."""
+        return self._rows[self.length - 1, _INDEX[name]]

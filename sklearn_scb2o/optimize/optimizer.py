@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
+from scipy.optimize import Bounds, OptimizeResult
 
 from ..exceptions import SCB2OWarning
 from ..particles.backend import Array, clamp
@@ -142,7 +142,7 @@ class SCB2OOptimizer:
     ...     G = np.sum((X - [2, 1]) ** 2, axis=1)
     ...     opt.tell(L, G)
     >>> opt.consensus.round(2)
-    array([0.89, 0.45])
+    array([0.9 , 0.45])
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class SCB2OOptimizer:
         --------
         >>> opt = SCB2OOptimizer([(-1, 1)] * 2, random_state=0)
         >>> int(opt.needs_upper(opt.ask()[:, 0] ** 2).sum())
-        11
+        20
         """
         if not self._state.pending:
             raise RuntimeError("needs_upper() without a pending batch: call ask() first and pass its lower values")
@@ -412,6 +412,16 @@ class SCB2OOptimizer:
         return None if self._state.m is None else self._unbatched(self._to_user(self._state.m))
 
     @property
+    def history(self) -> History:
+        """Numbers of each iteration so far; ``history.columns()`` gives them by name."""
+        return self._state.history
+
+    @property
+    def bounds(self) -> Bounds:
+        """The box, as a scipy.optimize.Bounds."""
+        return Bounds(self._box.low.astype(float), self._box.high.astype(float))
+
+    @property
     def n_iter(self) -> int:
         """Number of batches told."""
         return self._state.n_iter
@@ -424,7 +434,11 @@ class SCB2OOptimizer:
     @property
     def result(self) -> OptimizeResult:
         """Everything found so far, as `build_result` describes it."""
-        return build_result(self, self._state, self._to_user)
+        return build_result(self.stop(), self._state, self._to_user)
+
+    def intermediate_result(self) -> OptimizeResult:
+        """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
+        return build_result(self.stop(), self._state, self._to_user, with_history=False)
 
     def state_dict(self) -> dict[str, Any]:
         """The whole state as arrays, numbers, strings, lists and dictionaries, sharing nothing with the optimizer.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .state import State
-
-if TYPE_CHECKING:
-    from .optimizer import SCB2OOptimizer
 
 #: Reasons to stop that mean that the particles have converged, with the status of a result.
 CONVERGED = {"spread": 1, "stagnation": 2}
@@ -18,17 +15,19 @@ CONVERGED = {"spread": 1, "stagnation": 2}
 LIMITS = {"max_iter": 3, "max_evals": 4, "max_time": 5}
 
 
-def build_result(optimizer: SCB2OOptimizer, state: State, to_user: Any) -> OptimizeResult:
+def build_result(reasons: dict[str, str], state: State, to_user: Any, with_history: bool = True) -> OptimizeResult:
     """Collect the result of an optimizer.
 
     Parameters
     ----------
-    optimizer : SCB2OOptimizer
-        For its reasons to stop.
+    reasons : dict
+        Reasons to stop that hold, with their explanations.
     state : State
         Its state.
     to_user : callable
         Maps internal coordinates to points.
+    with_history : bool
+        Whether the columns of the history, which grow with the iterations, are copied into the result.
 
     Returns
     -------
@@ -47,7 +46,6 @@ def build_result(optimizer: SCB2OOptimizer, state: State, to_user: Any) -> Optim
             return array
         return array[0] if array.ndim > 1 else array[0].item()
 
-    reasons = optimizer.stop()
     converged = [k for k in reasons if k in CONVERGED]
     status = min([CONVERGED.get(k, LIMITS.get(k, 9)) for k in reasons], default=0)
     result = OptimizeResult(
@@ -55,7 +53,7 @@ def build_result(optimizer: SCB2OOptimizer, state: State, to_user: Any) -> Optim
         nit=state.n_iter, nfev_lower=out(state.nfev_lower), nfev_upper=out(state.nfev_upper),
         nfev=max(int(state.nfev_lower.max()), int(state.nfev_upper.max())), n_failed=out(state.n_failed),
         success=bool(converged), status=status,
-        message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=state.history.columns(),
+        message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=state.history.columns() if with_history else None,
     )  # fmt: skip
     if state.m is None:
         result.message = "nothing was told yet"

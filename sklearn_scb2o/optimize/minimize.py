@@ -1,0 +1,189 @@
+"""minimize: the loop around the optimizer, for objectives that are Python functions."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+from tqdm.auto import tqdm
+
+from .evaluation import Evaluator
+from .optimizer import SCB2OOptimizer
+from .polish import polish_result
+
+_log = logging.getLogger("sklearn_scb2o")
+
+#: Iterations where neither max_iter, max_evals nor max_time is given.
+DEFAULT_MAX_ITER = 1000
+STOPPED_BY_CALLBACK, INTERRUPTED = 6, 7
+
+
+def minimize(
+    lower: Callable[..., Any],
+    upper: Callable[..., Any] | None = None,
+    bounds: Any = None,
+    *,
+    args: tuple[Any, ...] = (),
+    vectorized: bool = False,
+    callback: Callable[..., Any] | None = None,
+    track_consensus: bool = False,
+    polish: bool = False,
+    disp: bool = False,
+    preset: str | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    r"""Minimise an upper objective G over the minimisers of a lower objective L.
+
+    .. math:: \min_x G(x) \quad\text{over}\quad x \in \arg\min L
+
+    Both functions are black boxes and may be nonconvex, nonsmooth and discontinuous; no derivatives are used.
+
+    Parameters
+    ----------
+    lower : callable
+        ``lower(x, *args) -> float``, the lower objective L at a point of shape (d,). None, NaN or inf says that the
+        evaluation failed.
+    upper : callable, optional
+        ``upper(x, *args) -> float``, the upper objective G. Evaluated only where it can matter. If None, `lower`
+        returns the pair (L, G).
+    bounds : list of d pairs, array of shape (d, 2), or scipy.optimize.Bounds, optional
+        The box to search. Optional where ``x0=`` is given.
+    args : tuple
+        Further arguments of both functions.
+    vectorized : bool
+        The functions take points of shape (n, d) and return (n,).
+    callback : callable, optional
+        Called after each iteration, as ``callback(intermediate_result=result)`` if its parameter has that name, else
+        as ``callback(x)`` with the consensus point. May raise StopIteration.
+    track_consensus : bool
+        Evaluate the consensus point in each iteration, for the history; otherwise once, at the end.
+    polish : bool
+        End with a local search by COBYQA from the result: G is minimised subject to L not above the value reached.
+        It takes what is left of `max_evals`, at most 100 (d + 1) evaluations, and never makes the result worse.
+    disp : bool
+        Show a progress bar and the final message.
+    preset : {"paper"}, optional
+        The paper's constants instead of adaptive ones, see `SCB2OOptimizer.from_paper`.
+    **options
+        Parameters of `SCB2OOptimizer`: ``x0``, ``n_particles``, ``max_iter`` (1000 where no limit is given),
+        ``max_evals``, ``max_time``, ``tol``, ``lower_tol``, ``random_state``, and all others.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        With ``x``, ``fun`` (G there), ``lower_fun`` (L there), ``consensus``, ``best``, ``population``, ``nit``,
+        ``nfev_lower``, ``nfev_upper``, ``nfev``, ``n_failed``, ``success``, ``status``, ``message``, ``history``; see
+        `SCB2OOptimizer.result`. ``success`` says that the particles have met; a limit reached before is no success.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range, and values of the wrong shape or type.
+
+    See Also
+    --------
+    SCB2OOptimizer : the same with the loop in the caller's hands.
+
+    References
+    ----------
+    Chao, Sun, Riedl, Khadiv, Etesami, "Convergence of consensus-based particle methods for nonconvex bi-level
+    optimization" (2026).
+
+    Examples
+    --------
+    The point of the unit circle that is closest to (2, 1):
+
+    >>> result = minimize(
+    ...     lambda x: (x[0] ** 2 + x[1] ** 2 - 1) ** 2,
+    ...     lambda x: (x[0] - 2) ** 2 + (x[1] - 1) ** 2,
+    ...     [(-3, 3), (-3, 3)],
+    ...     max_evals=20_000,
+    ...     random_state=0,
+    ... )
+    >>> result.x.round(2)
+    array([0.89, 0.45])
+    """
+    if options.get("n_runs", 1) != 1:
+        raise ValueError(f"n_runs={options['n_runs']!r}: minimize makes a single run; use SCB2OOptimizer for several")
+    if preset not in (None, "paper"):
+        raise ValueError(f"preset={preset!r} is not one of (None, 'paper')")
+    if all(options.get(name) is None for name in ("max_iter", "max_evals", "max_time")):
+        options["max_iter"] = DEFAULT_MAX_ITER
+    budget = options.get("max_evals")
+    if budget is not None and budget > 0:
+        options["max_evals"] = budget - 1  # one for the consensus point at the end
+    optimizer = (SCB2OOptimizer.from_paper if preset else SCB2OOptimizer)(bounds, **options)
+    evaluator = Evaluator(lower, upper, args, vectorized)
+    call_back = _as_callback(callback)
+    stopped: tuple[int, str] | None = None
+    with tqdm(total=optimizer.max_iter, disable=not disp, unit="it", desc="scb2o") as bar:
+        while not (optimizer.stop() or _budget_is_spent(optimizer, evaluator, budget)):
+            try:
+                _iterate(optimizer, evaluator, track_consensus)
+                bar.update()
+                if disp:
+                    bar.set_postfix(evals=evaluator.nfev_lower, spread=f"{optimizer.history.last('spread'):.1e}")
+                if call_back is not None:
+                    call_back(optimizer)
+            except StopIteration:
+                stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
+                break
+            except KeyboardInterrupt:
+                stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
+                break
+    if stopped is None and not track_consensus and optimizer.consensus is not None:
+        _evaluate_consensus(optimizer, evaluator)
+    result = optimizer.result
+    if polish and stopped is None and result.x is not None:
+        result = polish_result(result, evaluator, optimizer.bounds, budget)
+    result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
+    result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
+    if stopped is not None:
+        result.success, (result.status, result.message) = False, stopped
+    elif not optimizer.stop() and result.x is not None:
+        result.status, result.message = 4, f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
+    _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
+    if disp:
+        tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
+    return result
+
+
+def _iterate(optimizer: SCB2OOptimizer, evaluator: Evaluator, track_consensus: bool) -> None:
+    x = np.asarray(optimizer.ask())
+    if evaluator.is_joint:
+        L, G = evaluator.both(x)
+    else:
+        L = evaluator.lower(x)
+        G = evaluator.upper(x, np.asarray(optimizer.needs_upper(L)))
+    optimizer.tell(L, G)
+    if track_consensus:
+        _evaluate_consensus(optimizer, evaluator)
+
+
+def _evaluate_consensus(optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
+    point = np.asarray(optimizer.consensus)[None, :]
+    if np.isfinite(point).all():
+        L, G = evaluator.both(point)
+        optimizer.tell_consensus(L[0], G[0])
+
+
+def _budget_is_spent(optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None) -> bool:
+    """Whether another batch and the consensus point do not fit; tracked consensus points count too."""
+    return budget is not None and evaluator.nfev_lower + optimizer.batch_size + 1 > budget
+
+
+def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimizer], Any] | None:
+    """SciPy's manner: by the name of the parameter, the intermediate result or the point."""
+    if callback is None:
+        return None
+    try:
+        takes_result = set(inspect.signature(callback).parameters) == {"intermediate_result"}
+    except (TypeError, ValueError):
+        takes_result = False
+    if takes_result:
+        return lambda optimizer: callback(intermediate_result=optimizer.intermediate_result())
+    return lambda optimizer: callback(np.copy(np.asarray(optimizer.consensus)))
