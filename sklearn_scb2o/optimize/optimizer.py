@@ -57,10 +57,10 @@ class SCB2OOptimizer:
     selector : {"logistic", "gumbel"} or Selector
         The function psi.
     alpha : "auto", positive float, or callable
-        Inverse temperature in units of 1/G. "auto": the particle at a fifth of the ranks of G inside the quantile
+        Inverse temperature in units of 1/G. "auto": the particle at three fifths of the ranks of G inside the quantile
         has the weight exp(-2) of the best one.
     beta : "auto", float in (0, 1], or callable
-        Quantile level. "auto": 0.05 d, between 0.1 and 0.3.
+        Quantile level. "auto": 0.05 d, between 0.1 and 0.25.
     tau : "auto", positive float, or callable
         Softness of the selection in units of L. "auto": 0.05 of the spread of the values inside the quantile.
     xi : positive float or callable, optional

@@ -16,7 +16,7 @@ Schedule = Callable[[Any], float]
 #: tau="auto" is this part of the spread of the lower values inside the hard quantile.
 TAU_FRACTION = 0.05
 #: alpha="auto" looks at the particle at this part of the ranks of G inside the hard quantile.
-ALPHA_FRACTION = 0.2
+ALPHA_FRACTION = 0.6
 
 
 def contraction_auto(d: int) -> float:
@@ -31,12 +31,12 @@ PAPER = dict(
 
 
 def beta_auto(d: int) -> float:
-    """Quantile level by dimension, ``0.05 d`` between 0.1 and 0.3.
+    """Quantile level by dimension, ``0.05 d`` between 0.1 and 0.25.
 
     A small quantile keeps the consensus close to the minimisers of L. In many dimensions few particles are near
     them, and a larger one is needed to see how G varies along them.
     """
-    return min(0.3, max(0.1, 0.05 * d))
+    return min(0.25, max(0.1, 0.05 * d))
 
 
 @dataclass(frozen=True)
