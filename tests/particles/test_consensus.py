@@ -134,6 +134,17 @@ def test_infinite_values_exclude_with_alpha_zero(xp):
     np.testing.assert_array_equal(xp.numpy(gibbs_weights(xp.array([1.0, math.inf, 2.0]), 0.0)), [0.5, 0, 0.5])
 
 
+def test_infinite_values_exclude_with_alpha_zero_in_one_run(xp):
+    w = gibbs_weights(xp.array([[1.0, math.inf, 2.0]] * 2), xp.array([[0.0], [1e6]]))
+    np.testing.assert_array_equal(xp.numpy(w), [[0.5, 0, 0.5], [1, 0, 0]])
+
+
+def test_weights_do_not_vanish_together(xp):
+    # the best upper value has next to no selection weight, the selected ones are far from the best
+    w = xp.numpy(gibbs_weights(xp.array([0.0, 1.0, 1.0]), 5e3, xp.array([-1e4, 0.0, math.log(0.5)])))
+    np.testing.assert_allclose(w, [0, 2 / 3, 1 / 3], rtol=1e-12)
+
+
 def test_particles_outside_a_hard_selection_have_no_weight(xp):
     L, G = xp.array([0.0, 3.0, 1.0, 2.0]), xp.array([2.0, 0.0, 2.0, 1.0])
     w = xp.numpy(gibbs_weights(G, 1.0, hard_selection(L, 0.5).log_eta))
