@@ -145,7 +145,10 @@ def minimize(
     if stopped is not None:
         result.success, (result.status, result.message) = False, stopped
     elif not optimizer.stop() and result.x is not None:
-        result.status, result.message = 4, f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
+        result.status, result.message = (
+            4,
+            f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}",
+        )
     _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")

@@ -27,7 +27,7 @@ class _Visited:
         if self._last is None or not np.array_equal(self._last[0], x):
             L, G = (float(v[0]) for v in self._evaluator.both(np.asarray(x, dtype=float)[None, :]))
             self._last = np.array(x), L, G
-            if L <= self.lower and G <= self.upper:
+            if self.lower >= L and self.upper >= G:
                 self.x, self.lower, self.upper = np.array(x), L, G
         return self._last[1], self._last[2]
 

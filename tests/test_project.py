@@ -1,0 +1,101 @@
+import ast
+import importlib
+import pkgutil
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import sklearn_scb2o
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "sklearn_scb2o"
+# a package may import from those before it, and from itself
+LAYERS = ("particles", "optimize", "model_selection")
+
+
+def modules():
+    return [name for _, name, _ in pkgutil.walk_packages(sklearn_scb2o.__path__, "sklearn_scb2o.")]
+
+
+def imported_names(path):
+    package = ("sklearn_scb2o", *path.relative_to(PACKAGE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, (base, node.module)))
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_import_downwards_only(layer):
+    above = LAYERS[LAYERS.index(layer) + 1 :]
+    forbidden = {f"sklearn_scb2o.{name}" for name in (*above, "problems", "reproduce", "__main__")}
+    if layer != "model_selection":
+        forbidden.add("sklearn")
+    for path in (PACKAGE / layer).rglob("*.py"):
+        for name in imported_names(path):
+            assert not any(name == f or name.startswith(f + ".") for f in forbidden), f"{path.name} imports {name}"
+
+
+def test_kernels_import_nothing_of_the_package_but_each_other():
+    for path in (PACKAGE / "particles").rglob("*.py"):
+        for name in imported_names(path):
+            assert not name.startswith("sklearn_scb2o") or name.startswith("sklearn_scb2o.particles")
+
+
+@pytest.mark.parametrize(
+    "name", ["sklearn_scb2o", "sklearn_scb2o.particles", "sklearn_scb2o.optimize", "sklearn_scb2o.problems"]
+)
+def test_all_is_what_is_public(name):
+    module = importlib.import_module(name)
+    submodules = {m.rsplit(".", 1)[1] for m in modules() if m.rsplit(".", 1)[0] == name}
+    public = {n for n in vars(module) if not n.startswith("_")} - submodules - {"annotations"}
+    assert set(module.__all__) - submodules == public - {"exceptions"}
+    assert module.__all__ == sorted(module.__all__)
+
+
+@pytest.mark.parametrize(
+    "name", ["sklearn_scb2o", "sklearn_scb2o.particles", "sklearn_scb2o.optimize", "sklearn_scb2o.problems"]
+)
+def test_public_callables_have_documentation_and_an_example(name):
+    module = importlib.import_module(name)
+    for public in module.__all__:
+        value = getattr(module, public)
+        if callable(value) and not (isinstance(value, type) and issubclass(value, (Warning, tuple))):
+            assert value.__doc__, f"{public} has no docstring"
+            assert ">>>" in value.__doc__, f"{public} has no example"
+
+
+def test_files_can_be_read_in_one_sitting():
+    for path in PACKAGE.rglob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 600, path.name
+
+
+def test_no_global_numpy_random_state_in_the_package():
+    for path in PACKAGE.rglob("*.py"):
+        used = re.findall(r"np\.random\.(\w+)", path.read_text(encoding="utf-8"))
+        assert set(used) <= {"Generator", "SFC64", "SeedSequence", "RandomState", "default_rng"}, path.name
+
+
+def test_python_code_of_the_readme_runs_in_order(capsys):
+    namespace = {}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), namespace)
+    assert namespace["opt"].consensus == pytest.approx([0.894, 0.447], abs=0.02)
+    assert namespace["result"].x == pytest.approx([0.894, 0.447], abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(path, monkeypatch, capsys):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out
