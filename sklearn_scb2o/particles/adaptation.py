@@ -8,10 +8,12 @@ from types import ModuleType
 
 import numpy as np
 
-from .backend import Array, any_true, float_info, get_namespace, row_max
+from .backend import Array, any_true, float_info, get_namespace, overflow_is_infinity, row_max
+from .dynamics import NOISES
 from .selection import OrderStatistics
 
 
+@overflow_is_infinity
 def alpha_from_rank(
     G: Array, selected: Array, rank: Array | int, decay: float = 2.0, *, xp: ModuleType | None = None
 ) -> Array:
@@ -48,18 +50,18 @@ def alpha_from_rank(
     array([2.])
     """
     xp = get_namespace(G, xp=xp)
-    _, tiny, _ = float_info(G, xp)
+    _, tiny, largest = float_info(G, xp)
     ordered = xp.sort(xp.where(selected, G, math.inf), axis=-1)
-    if isinstance(rank, int):
-        rank = min(rank, G.shape[-1] - 1)
+    if isinstance(rank, (int, np.integer)):
+        rank = min(int(rank), G.shape[-1] - 1)
         at = ordered[..., rank : rank + 1]
     else:
         at = xp.take_along_axis(ordered, xp.minimum(rank, G.shape[-1] - 1), axis=-1)
     if any_true(at == math.inf, xp):  # fewer are selected
         highest = row_max(xp.where(selected, G, -math.inf), xp)
         at = xp.minimum(at, highest)
-    # a gap of 0, or one so small that alpha overflows, means ties
-    gap = xp.maximum(at - ordered[..., :1], 4.0 * tiny)
+    # a gap of 0, or one so small that alpha would overflow, means ties
+    gap = xp.maximum(at - ordered[..., :1], max(4.0 * tiny, 2.0 * decay / largest))
     return decay / gap
 
 
@@ -125,6 +127,8 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
     """
     from scipy.special import digamma, gammaln, xlogy
 
+    if noise not in NOISES:
+        raise ValueError(f"noise={noise!r} is not one of {NOISES}")
     if noise == "anisotropic":
         d = 1
     s = sigma * math.sqrt(dt) / (math.sqrt(d) if noise == "scaled" else 1.0)
@@ -134,8 +138,10 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
     # ||drift e + s B||^2 = s^2 chi^2_d(noncentrality (drift / s)^2); given a Poisson J of mean half of that, it is
     # central with d + 2 J degrees of freedom, and E log chi^2_k = digamma(k / 2) + log 2
     half = 0.5 * (drift / s) ** 2
-    if half > 1e6:  # next to no noise: the first terms of the expansion in s
-        return -math.log(drift) - 0.5 * (d - 2) * (s / drift) ** 2
+    if half > 1e6:  # next to no noise per coordinate: log of the mean, less half the relative variance
+        mean = drift**2 + d * s**2
+        variance = 4.0 * (drift * s) ** 2 + 2.0 * d * s**4
+        return -0.5 * (math.log(mean) - variance / (2.0 * mean**2))
     width = 12.0 * math.sqrt(half) + 40.0
     j = np.arange(max(0.0, math.floor(half - width)), math.ceil(half + width))
     expected_log = float(np.sum(np.exp(xlogy(j, half) - half - gammaln(j + 1.0)) * digamma(0.5 * d + j))) + math.log(
@@ -175,9 +181,13 @@ def sigma_from_rate(rate: float, d: int, lam: float, dt: float, noise: str = "sc
     # the rate falls with sigma once sigma is beyond its value of highest contraction; search from the right
     grid = np.geomspace(1e-3, 1e3, 121)
     rates = np.asarray([contraction_rate(float(s), d, lam, dt, noise) for s in grid])
-    if not rates.max() > rate:
-        raise ValueError(f"rate={rate!r} is not reached: the highest contraction per step is {rates.max():.4g}")
-    last = int(np.flatnonzero(rates > rate)[-1])
-    return float(
-        brentq(lambda s: contraction_rate(s, d, lam, dt, noise) - rate, grid[last], grid[last + 1], xtol=1e-13)
-    )
+    reached = np.flatnonzero(rates > rate)
+    if reached.size:
+        low = float(grid[reached[-1]])
+        high = low * 2.0
+        while contraction_rate(high, d, lam, dt, noise) >= rate:
+            high *= 2.0
+        return float(brentq(lambda s: contraction_rate(s, d, lam, dt, noise) - rate, low, high, xtol=1e-13))
+    if lam * dt == 1.0:  # noise is all there is: the rate is a constant less log sigma
+        return float(grid[0] * math.exp(rates[0] - rate))
+    raise ValueError(f"rate={rate!r} is not reached: the highest contraction per step is {rates.max():.4g}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 
-from .backend import Array, float_info, get_namespace, overflow_is_infinity, row_max, row_min, row_sum
+from .backend import Array, clamp, float_info, get_namespace, overflow_is_infinity, row_max, row_min, row_sum
 
 
 @overflow_is_infinity
@@ -43,9 +44,12 @@ def gibbs_weights(
     array([0.4, 0.4, 0.2])
     """
     xp = get_namespace(G, xp=xp)
-    _, tiny, _ = float_info(G, xp)
-    # a positive alpha, so that excluded particles get -infinity and never NaN
-    alpha = max(alpha, tiny) if isinstance(alpha, (int, float)) else xp.maximum(alpha, tiny)
+    eps, tiny, largest = float_info(G, xp)
+    if log_eta is not None:
+        G = xp.where(log_eta > -math.inf, G, math.inf)
+    # alpha in a range where excluded particles get -infinity and the best one 0, never NaN
+    least = tiny * eps
+    alpha = min(max(alpha, least), largest) if isinstance(alpha, (int, float)) else clamp(alpha, least, largest, xp)
     logits = (G - row_min(G, xp)) * -alpha
     if log_eta is not None:
         logits = logits + log_eta
@@ -101,5 +105,6 @@ def effective_sample_size(weights: Array, *, xp: ModuleType | None = None) -> Ar
     2.0
     """
     xp = get_namespace(weights, xp=xp)
-    total = row_sum(weights, xp)[..., 0]
-    return total * total / xp.vecdot(weights, weights)
+    scaled = weights / row_max(weights, xp)
+    total = row_sum(scaled, xp)[..., 0]
+    return total * total / xp.vecdot(scaled, scaled)

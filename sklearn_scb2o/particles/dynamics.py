@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from types import ModuleType
 
-from .backend import Array, clamp, get_namespace, row_dot
+from .backend import Array, clamp, get_namespace, overflow_is_infinity, row_dot
 
 #: Kinds of noise; `diffusion` says what each is.
 NOISES = ("isotropic", "scaled", "anisotropic")
@@ -19,7 +19,7 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
     Parameters
     ----------
     z : array of shape (..., d)
-        Differences of particles and consensus.
+        Differences of particles and consensus; their squares must not overflow.
     noise : {"isotropic", "scaled", "anisotropic"}
         "isotropic": ``||z||_2``, as in the paper; "scaled": ``||z||_2 / sqrt(d)``, whose strength does not grow
         with the dimension; "anisotropic": ``|z_j|`` for coordinate j.
@@ -111,6 +111,7 @@ def euler_maruyama_step(
     return moved
 
 
+@overflow_is_infinity
 def apply_boundary(
     x: Array, low: Array, high: Array, boundary: str = "reflect", *, xp: ModuleType | None = None
 ) -> Array:
