@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from cbx.dynamics import CBO
@@ -73,12 +74,9 @@ def main() -> None:
     for n, d in CASES:
         problem = sphere(d)
         ours, cbx = Ours(n, d, problem), Cbx(n, d, problem)
-        rng, buffer = np.random.default_rng(0), np.empty((n, d))
+        normals = partial(np.random.default_rng(0).standard_normal, out=np.empty((n, d)))
         times = np.asarray(
-            [
-                (ours.step(), cbx.step(), clock(lambda: rng.standard_normal(out=buffer)))
-                for _ in range(repeats or max(30, 200_000 // (n * d)))
-            ]
+            [(ours.step(), cbx.step(), clock(normals)) for _ in range(repeats or max(30, 200_000 // (n * d)))]
         )
         low, median, high = np.quantile(times, [0.25, 0.5, 0.75], axis=0) * 1e6
         cells = " ".join(f"{m:9.1f} [{a:.0f}-{b:.0f}] us".rjust(22) for a, m, b in zip(low, median, high, strict=True))

@@ -167,7 +167,7 @@ def figure_2d(rows: list[Row], path: Path) -> None:
     axes = figure.subplots(len(problems), len(panels), squeeze=False)
     colors = colormaps["viridis"](np.linspace(0.0, 0.9, 4))
     for line, problem in zip(axes, problems, strict=True):
-        for ax, (name, label) in zip(line, panels, strict=True):
+        for ax, (name, label) in zip(line, panels.items(), strict=True):
             soft = iter(colors)
             for row in (row for row in rows if row.problem == problem):
                 values = np.maximum(np.abs(getattr(row, name)), 1e-16)

@@ -28,6 +28,7 @@ class Box:
 
     @property
     def d(self) -> int:
+        """Dimension."""
         return self.low.size
 
     @cached_property
@@ -37,10 +38,12 @@ class Box:
 
     @cached_property
     def inner_low(self) -> Floats:
+        """Lower bounds in internal coordinates, finite."""
         return np.maximum(self.low / self.scale, -self._horizon)
 
     @cached_property
     def inner_high(self) -> Floats:
+        """Upper bounds in internal coordinates, finite."""
         return np.minimum(self.high / self.scale, self._horizon)
 
     @property

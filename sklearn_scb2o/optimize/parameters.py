@@ -21,13 +21,21 @@ ALPHA_FRACTION = 0.6
 
 def contraction_auto(d: int) -> float:
     """Logarithmic rate per iteration at which the swarm contracts with sigma="auto": slower in more dimensions."""
-    return 0.06 * d**-0.3
+    return 0.06 / float(d) ** 0.3
 
 
 #: The constants of the paper's two-dimensional experiments.
-PAPER = dict(
-    n_particles=100, alpha=30.0, beta=0.05, lam=1.0, sigma=1.0, dt=0.01, noise="isotropic", x_scale=1.0, tol=0.0
-)
+PAPER: dict[str, Any] = {
+    "n_particles": 100,
+    "alpha": 30.0,
+    "beta": 0.05,
+    "lam": 1.0,
+    "sigma": 1.0,
+    "dt": 0.01,
+    "noise": "isotropic",
+    "x_scale": 1.0,
+    "tol": 0.0,
+}
 
 
 def beta_auto(d: int) -> float:

@@ -48,12 +48,13 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
 
     converged = [k for k in reasons if k in CONVERGED]
     status = min([CONVERGED.get(k, LIMITS.get(k, 9)) for k in reasons], default=0)
+    history = state.history.columns() if with_history else None
     result = OptimizeResult(
         x=None, fun=np.nan, lower_fun=np.nan, consensus=None, best=None, population=None,
         nit=state.n_iter, nfev_lower=out(state.nfev_lower), nfev_upper=out(state.nfev_upper),
         nfev=max(int(state.nfev_lower.max()), int(state.nfev_upper.max())), n_failed=out(state.n_failed),
         success=bool(converged), status=status,
-        message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=state.history.columns() if with_history else None,
+        message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=history,
     )  # fmt: skip
     if state.m is None:
         result.message = "nothing was told yet"

@@ -78,12 +78,14 @@ class Ackley:
         return (y if self.rotation is None else y @ self.rotation) - self.shift
 
     def __call__(self, x: Any) -> Any:
+        """Values at points of shape (..., d)."""
         z = self._difference(x)
         decay = self.a * self.b / math.sqrt(self.shift.size)
         cosines = np.mean(np.cos(2 * np.pi * self.b * z), axis=-1)
         return -self.A * np.exp(-decay * np.sqrt(np.sum(z * z, axis=-1))) - np.exp(cosines) + self.A + math.e
 
     def gradient(self, x: Any) -> NDArray[np.float64]:
+        """Gradients at points of shape (..., d); 0 from the cone at its tip."""
         z = self._difference(x)
         d = self.shift.size
         decay = self.a * self.b / math.sqrt(d)
