@@ -156,12 +156,12 @@ def figure_2d(rows: list[Row], path: Path) -> None:
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
-    panels = (
-        ("lower", "L(c)"),
-        ("gap", "|G(c) - G*|"),
-        ("distance", "distance of c to the solution"),
-        ("spread", "mean spread"),
-    )
+    panels = {
+        "lower": "L(c)",
+        "gap": "|G(c) - G*|",
+        "distance": "distance of c to the solution",
+        "spread": "mean spread",
+    }
     problems = list(dict.fromkeys(row.problem for row in rows))
     figure = Figure(figsize=(14, 3.4 * len(problems)), layout="constrained")
     axes = figure.subplots(len(problems), len(panels), squeeze=False)

@@ -104,8 +104,8 @@ def minimize(
     ...     max_evals=20_000,
     ...     random_state=0,
     ... )
-    >>> result.x.round(2)
-    array([0.89, 0.45])
+    >>> bool(abs(result.x[0] - 2 / 5**0.5) < 0.01), bool(result.lower_fun < 1e-4)
+    (True, True)
     """
     if options.get("n_runs", 1) != 1:
         raise ValueError(f"n_runs={options['n_runs']!r}: minimize makes a single run; use SCB2OOptimizer for several")
