@@ -126,7 +126,7 @@ def minimize(
                 _iterate(optimizer, evaluator, track_consensus)
                 bar.update()
                 if disp:
-                    bar.set_postfix(evals=evaluator.nfev_lower, spread=f"{optimizer.history.last('spread'):.1e}")
+                    bar.set_postfix(evals=evaluator.nfev_lower, spread=f"{float(optimizer.history.last('spread')[0]):.1e}")
                 if call_back is not None:
                     call_back(optimizer)
             except StopIteration:
