@@ -37,12 +37,15 @@ class History:
         return self._rows[: self.length].copy()
 
     def append(self, *row: Any) -> None:
-        """Add a row, a number or array of shape (R,) for each of `COLUMNS`."""
+        """Add a row, a float or array of shape (R,) for each of `COLUMNS`."""
         if self.length == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
         target = self._rows[self.length]
-        for i, value in enumerate(row):
-            target[i] = value
+        if target.shape[1] == 1:
+            target[:, 0] = [v if isinstance(v, float) else v.item() for v in row]  # one assignment instead of nine
+        else:
+            for i, value in enumerate(row):
+                target[i] = value
         self.length += 1
 
     def amend(self, **values: Any) -> None:

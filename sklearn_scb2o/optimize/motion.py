@@ -6,8 +6,9 @@ neither on the number of threads nor on the other runs.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from types import ModuleType
@@ -17,14 +18,16 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import apply_boundary, diffusion, euler_maruyama_step
-from ..particles.backend import Array, like
+from ..particles import apply_boundary, euler_maruyama_step
+from ..particles.backend import Array, like, row_total
+from ..particles.dynamics import diffusion_size
 from .box import Box
 
 Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each chunk of its rows
 
 _BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
 _CHUNK = 65536  # numbers per random stream
+_FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
 
 class Step(NamedTuple):
@@ -51,7 +54,7 @@ def rows_per_stream(d: int) -> int:
     return max(1, _CHUNK // d)
 
 
-def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType) -> Array:
+def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType) -> Moments:
     """One Euler-Maruyama step of all particles of all runs, in place.
 
     Parameters
@@ -69,8 +72,8 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
 
     Returns
     -------
-    array of shape (2, R, d)
-        `moments` of the moved particles about m.
+    Moments
+        Of the moved particles about m.
     """
     target = m[:, None, :]
     if xp is not np:
@@ -80,44 +83,57 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
         y[:, :, :] = apply_boundary(moved, low, high, boundary, xp=xp)
         return moments(y, target, xp)
 
+    if y.size <= _BLOCK:
+        return _move_at_once(y, target, streams, low, high, step)
     blocks = _blocks(*y.shape)
     threads = min(_n_threads(), len(blocks)) if y.size >= 4 * _CHUNK else 1
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
     others = [
         _pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]
     ]
-    sums = _move_blocks(shares[0], y, target, streams, low, high, step)
+    parts = _move_blocks(shares[0], y, target, streams, low, high, step)
     for other in others:
-        sums += other.result()
+        parts += other.result()
     # in the order of the blocks, so that rounding does not depend on the number of threads
-    total = np.zeros((2, *m.shape), y.dtype)
-    for block, part in zip(blocks, sums, strict=True):
-        total[:, block.runs, :] += part
-    return total
+    sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
+    for block, part in zip(blocks, parts, strict=True):
+        for total, more in zip(sums, part, strict=True):
+            total[block.runs, :] += more
+    return sums
+
+
+def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step) -> Moments:
+    """Move a population that fits one block: the same as `_move_blocks`, without the planning."""
+    if len(streams) == 1:
+        normals = streams[0][0].standard_normal(y.shape, y.dtype)
+    else:
+        normals = _draw(streams, y.shape, y.dtype)
+    z = y - target
+    _step_in_place(y, target, normals, z, low, high, step)
+    np.subtract(y, target, out=z)
+    return _moments_about_zero(z, np)
 
 
 def _move_blocks(
     blocks: list[Block], y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step
-) -> list[Array]:
+) -> list[Moments]:
     """Move blocks one after the other; their moments."""
     most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
     normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
-    if len(blocks) > 1:
-        # ufuncs on full rows take half the time of those that broadcast
-        low, high = (np.tile(bound, (most_rows, 1)) for bound in (low, high))
-    else:
-        low, high = low[None, :], high[None, :]
+    # ufuncs on full rows take half the time of those that broadcast
+    low, high = (np.tile(bound, (most_rows, 1)) for bound in (low, high))
     sums, last_runs = [], None
     for runs, rows, stream in blocks:
         part = y[runs, rows, :]
         n_runs, n, _ = part.shape
         if runs != last_runs:
             last_runs, m = runs, target[runs, :, :]
-            if len(blocks) > 1 and n_runs == 1:
+            if n_runs == 1:
                 m = np.tile(m, (1, most_rows, 1))
         b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
         for r in range(n_runs):
             streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
+        np.subtract(part, center, out=z)
         _step_in_place(part, center, b, z, low[:n], high[:n], step)
         np.subtract(part, center, out=z)
         sums.append(_moments_about_zero(z, np))
@@ -125,41 +141,72 @@ def _move_blocks(
 
 
 def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> None:
-    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; `normals` and `z` are overwritten."""
-    np.subtract(x, m, out=z)
-    normals *= diffusion(z, step.noise, cap=step.cap, xp=np) * (step.sigma * step.dt**0.5)
-    z *= -(step.lam * step.dt)
+    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries.
+
+    Given ``z = x - m``; `normals` and `z` are overwritten.
+    """
+    lam, sigma, dt, noise, cap, boundary = step
+    size, unit = diffusion_size(z, noise, cap, np)
+    size *= unit * sigma * dt**0.5
+    normals *= size
+    z *= -(lam * dt)
     normals += z
     normals += x
-    if step.boundary == "reflect":
-        np.maximum(normals, low, out=z)
-        np.minimum(z, high, out=z)
-        normals -= z
-        np.subtract(z, normals, out=normals)
-    elif step.boundary == "periodic":
+    if boundary == "periodic":
         normals[...] = apply_boundary(normals, low, high, "periodic", xp=np)
-    np.maximum(normals, low, out=normals)
-    np.minimum(normals, high, out=x)
+    np.maximum(normals, low, out=x)
+    np.minimum(x, high, out=x)
+    if boundary == "reflect":
+        normals -= x
+        if np.count_nonzero(normals):  # some particles were outside, nearly never in a swarm that has contracted
+            x -= normals
+            np.maximum(x, low, out=x)
+            np.minimum(x, high, out=x)
 
 
-def moments(y: Array, center: Array, xp: ModuleType) -> Array:
-    """Sums over particles of ``y - center`` and of its square, (2, R, d)."""
+class Moments(NamedTuple):
+    """Sums over the particles of each run, (R, d), of differences to some center."""
+
+    first: Array  #: of the differences
+    second: Array  #: of their squares
+
+
+def moments(y: Array, center: Array, xp: ModuleType) -> Moments:
+    """`Moments` of positions (R, N, d) about a center that broadcasts to them."""
     return _moments_about_zero(y - center, xp)
 
 
-def _moments_about_zero(z: Array, xp: ModuleType) -> Array:
-    ones = xp.ones_like(z[:1, :, 0])
-    return xp.stack([xp.matmul(ones, z)[:, 0, :], xp.vecdot(z, z, axis=-2)])
+def _moments_about_zero(z: Array, xp: ModuleType) -> Moments:
+    ones = _ones(z.shape[1], z.dtype) if xp is np else xp.ones_like(z[:1, :, 0])
+    return Moments(xp.matmul(ones, z)[:, 0, :], xp.vecdot(z, z, axis=-2))
 
 
-def mean_spread(sums: Array, n: int, scale: Array, xp: ModuleType) -> Array:
+@lru_cache(maxsize=8)
+def _ones(n: int, dtype: Any) -> NDArray[Any]:
+    return np.ones((1, n), dtype)
+
+
+def mean_spread(sums: Moments, n: int, scale: Array, xp: ModuleType) -> Array:
     """Mean over coordinates of the standard deviation over n particles, (R,), from their `moments`.
 
     The paper's ``sigma(x) = (1/d) sum_j std_i(x_ij)``.
     """
-    mean = sums[0, ...] / n
-    variance = xp.maximum(sums[1, ...] / n - mean * mean, 0.0)
-    return xp.vecdot(xp.sqrt(variance), scale) / scale.shape[0]
+    d = scale.shape[0]
+    if xp is np and sums.first.size <= _FEW and len(sums.first) == 1 and scale.dtype == np.float64:
+        columns = zip(sums.first.tolist()[0], sums.second.tolist()[0], scale.tolist(), strict=True)
+        return np.array([_spread_of_floats(columns, n) / d])
+    mean = sums.first / n
+    variance = xp.maximum(sums.second / n - mean * mean, 0.0)
+    return row_total(xp.sqrt(variance) * scale, xp)[:, 0] / d
+
+
+def _spread_of_floats(columns: Iterable[tuple[float, float, float]], n: int) -> float:
+    """The same sum to the bit, of the two moments and the scale of each coordinate, in a third of the time."""
+    total = 0.0
+    for first, second, scale in columns:
+        mean = first / n
+        total += math.sqrt(max(second / n - mean * mean, 0.0)) * scale
+    return total
 
 
 @lru_cache(maxsize=8)

@@ -214,6 +214,9 @@ class SCB2OOptimizer:
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
         self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
         self._started_at: float | None = None
+        # what does not change between iterations, once it is known
+        self._fixed_settings: Settings | None = None
+        self._fixed_step: Step | None = None
 
         streams = make_streams(random_state, self.n_runs, -(-self.n_particles // rows_per_stream(box.d)))
         y = self._fresh(streams)
@@ -285,7 +288,8 @@ class SCB2OOptimizer:
                 self._place(points)
             state.injected = []
             state.pending = state.moved = True
-        return self._unbatched(self._to_user(state.y[:, slice(*state.rows), :]))
+        start, stop = state.rows
+        return self._unbatched(self._to_user(state.y[:, start:stop, :]))
 
     def needs_upper(self, L: Any) -> Array:
         """Rows of the pending batch whose upper value can matter, given the lower values.
@@ -335,7 +339,8 @@ class SCB2OOptimizer:
         if L is None and self.parameters.selection == "none":
             L = np.zeros(self._value_shape)
         L, G = self._values("L", L), self._values("G", G)
-        y = state.y[:, slice(*state.rows), :]
+        start, stop = state.rows
+        y = state.y[:, start:stop, :]
         update = update_consensus(y, L, G, self._settings(), state.lower_best, self._xp)
         # nothing has changed so far; from here on nothing is refused
         state.absorb(update, L, G, self._distance if self.x_opt is not None else None, self._still_below, self._xp)
@@ -495,24 +500,38 @@ class SCB2OOptimizer:
         return None if value is None or value == "auto" else float(value)
 
     def _settings(self) -> Settings:
+        if self._fixed_settings is not None:
+            return self._fixed_settings
         p = self.parameters
         beta = self._number("beta")
-        return Settings(
+        settings = Settings(
             p.selection, p.selector, self._number("alpha"), beta_auto(self._box.d) if beta is None else beta,
             self._number("tau"), self._number("xi"), p.lower_tol, p.lower_max, p.upper_max,
         )  # fmt: skip
+        if not p.has_schedule("alpha", "beta", "tau", "xi"):
+            self._fixed_settings = settings
+        return settings
 
-    def _move(self) -> None:
-        """Move the particles of the last batch, and turn to the next batch."""
-        state, p, xp = self._state, self.parameters, self._xp
+    def _step(self) -> Step:
+        if self._fixed_step is not None:
+            return self._fixed_step
+        p = self.parameters
         lam, dt, sigma = self._number("lam"), self._number("dt"), self._number("sigma")
         if sigma is None:
             sigma = p.auto_sigma(self._box.d, lam, dt)
+        step = Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary)
+        if not p.has_schedule("lam", "dt", "sigma"):
+            self._fixed_step = step
+        return step
+
+    def _move(self) -> None:
+        """Move the particles of the last batch, and turn to the next batch."""
+        state, xp = self._state, self._xp
         start, stop = state.rows
         whole = stop - start == self.n_particles
         sums = move(
             state.y if whole else state.y[:, start:stop, :], state.m, state.streams, self._low, self._high,
-            Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary), xp,
+            self._step(), xp,
         )  # fmt: skip
         if state.alive is not None:  # runs without any consensus yet start anew
             state.y = xp.where(state.alive[:, None, None], state.y, self._fresh(state.streams))

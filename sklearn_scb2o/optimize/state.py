@@ -58,9 +58,11 @@ class State:
         self.n_iter += 1
         n = L.shape[1]
         self.nfev_lower += n
-        failed = 0 if update.failed is None else _count(update.failed, xp)
+        failed: Any = 0.0
+        if update.failed is not None:
+            failed = _count(update.failed, xp)
+            self.n_failed += failed
         self.nfev_upper += n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
-        self.n_failed += failed
         self.told_lower, self.told_upper, self.weights = L, G, update.weights
         self.lower_best = update.lower_best
         self.m_lower = self.m_upper = None
@@ -74,7 +76,11 @@ class State:
         else:
             self.m, self.alive = update.consensus, ~dead
         self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
-        self._renew_best(self.y[:, start:stop, :], update, xp)
+        batch = self.y[:, start:stop, :]
+        if xp is np and len(batch) == 1 and dead is None and self.best_lower is not None:
+            self._renew_best_of_one(batch, L, G, update)
+        else:
+            self._renew_best(batch, update, xp)
 
         if still_below is not None and (
             self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
@@ -82,7 +88,7 @@ class State:
             self.still_since, self.still_at = self.n_iter, self.m
         self.history.append(
             np.nan, np.nan, np.nan if x_distance is None else x_distance(self.m), _host(self.spread),
-            _host(1.0 / xp.vecdot(update.weights, update.weights)), _column(update.alpha), _column(update.tau),
+            1.0 / _host(xp.vecdot(update.weights, update.weights)), _column(update.alpha), _column(update.tau),
             _column(update.quantile), failed,
         )  # fmt: skip
 
@@ -112,6 +118,15 @@ class State:
         self.best_y = xp.where(out, point, self.best_y)
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
+
+    def _renew_best_of_one(self, y: Array, L: Array, G: Array, update: Update) -> None:
+        """`_renew_best` of a single run on NumPy, where comparing numbers is many times cheaper than arrays."""
+        i = int(update.weights.argmax())
+        lower, upper = L.item(i), G.item(i)
+        best_lower, best_upper = self.best_lower.item(), self.best_upper.item()
+        if best_lower > update.quantile.item() or upper < best_upper or (upper == best_upper and lower < best_lower):
+            self.best_y = y[:, i, :].copy()
+            self.best_lower, self.best_upper = L[:, i : i + 1].copy(), G[:, i : i + 1].copy()
 
     def to_dict(self) -> dict[str, Any]:
         """Arrays, numbers, strings, lists and dictionaries that hold the whole state; nothing is shared."""

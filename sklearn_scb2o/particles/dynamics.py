@@ -45,6 +45,12 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
     (array([5.]), array([1.]))
     """
     xp = get_namespace(z, xp=xp)
+    size, unit = diffusion_size(z, noise, cap, xp)
+    return size if unit == 1.0 else size * unit
+
+
+def diffusion_size(z: Array, noise: str, cap: float | None, xp: ModuleType) -> tuple[Array, float]:
+    """`diffusion` as an array and a number to multiply it by, which the caller may join with other numbers."""
     if noise == "anisotropic":
         size = xp.abs(z)
     elif noise in NOISES:
@@ -53,7 +59,7 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
         raise ValueError(f"noise={noise!r} is not one of {NOISES}")
     if cap is not None:
         size = xp.minimum(size, cap)
-    return size * (1.0 / math.sqrt(z.shape[-1])) if noise == "scaled" else size
+    return size, 1.0 / math.sqrt(z.shape[-1]) if noise == "scaled" else 1.0
 
 
 def euler_maruyama_step(
@@ -104,7 +110,8 @@ def euler_maruyama_step(
     """
     xp = get_namespace(x, normals, xp=xp)
     z = x - m
-    moved = normals * (diffusion(z, noise, cap=cap, xp=xp) * (sigma * dt**0.5))
+    size, unit = diffusion_size(z, noise, cap, xp)
+    moved = normals * (size * (unit * sigma * dt**0.5))
     z *= -(lam * dt)
     moved += z
     moved += x
