@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..particles import apply_boundary, euler_maruyama_step
-from ..particles.backend import Array, any_true, like, row_total
+from ..particles.backend import Array, like, row_total
 from ..particles.dynamics import diffusion_size
 from .box import Box
 
@@ -27,7 +27,6 @@ Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each c
 
 _BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
 _CHUNK = 65536  # numbers per random stream
-_SLACK = 1.01  # covers the rounding of sums of squares
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
 
@@ -109,7 +108,7 @@ def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: A
         normals = streams[0][0].standard_normal(y.shape, y.dtype)
     else:
         normals = _draw(streams, y.shape, y.dtype)
-    return _step_in_place(y, target, normals, y - target, low[None, :], high[None, :], step)
+    return _step_in_place(y, target, normals, y - target, low, high, step)
 
 
 def _move_blocks(
@@ -139,7 +138,7 @@ def _move_blocks(
 def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> Moments:
     """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; returns the moments about m.
 
-    Given ``z = x - m``; `normals` and `z` are overwritten. Bounds have shape (1, d), or one row for each particle.
+    Given ``z = x - m``; `normals` and `z` are overwritten.
     """
     lam, sigma, dt, noise, cap, boundary = step
     size, unit = diffusion_size(z, noise, cap, np)
@@ -147,47 +146,19 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     normals *= size
     z *= 1.0 - lam * dt
     normals += z
-    sums = _moments_about_zero(normals, np)
-    np.add(normals, m, out=x)
-    beyond = _reaches_beyond(m[:, 0, :], sums, low, high)
-    if not any_true(beyond, np):
-        return sums
-    _apply_boundary_in_place(x, normals, low, high, boundary)
-    np.subtract(x, m, out=z)
-    return Moments(*(np.where(beyond, new, old) for new, old in zip(_moments_about_zero(z, np), sums, strict=True)))
-
-
-def _reaches_beyond(m: Array, sums: Moments, low: Array, high: Array) -> Array | bool:
-    """Whether particles of a run may be out of the box, (R, 1): none is farther from m than the root of all squares.
-
-    The answer is no once the swarm has contracted, which saves most iterations the work at the boundary.
-    """
-    if len(m) == 1 and m.size <= _FEW and m.dtype == np.float64:
-        return _reaches_beyond_of_floats(m[0].tolist(), sums.second[0].tolist(), low[0].tolist(), high[0].tolist())
-    reach = _SLACK * np.sqrt(sums.second)
-    return np.logical_or.reduce((m - reach < low[:1]) | (m + reach > high[:1]), -1, None, None, True)
-
-
-def _reaches_beyond_of_floats(m: list[float], squares: list[float], low: list[float], high: list[float]) -> bool:
-    """The same for one run and few coordinates, in a third of the time."""
-    for center, square, lowest, highest in zip(m, squares, low, high, strict=True):
-        reach = _SLACK * math.sqrt(square)
-        if center - reach < lowest or center + reach > highest:
-            return True
-    return False
-
-
-def _apply_boundary_in_place(x: Array, scratch: Array, low: Array, high: Array, boundary: str) -> None:
-    """`apply_boundary`, to the bit; `scratch` is overwritten."""
+    normals += m
     if boundary == "periodic":
-        x[...] = apply_boundary(x, low, high, "periodic", xp=np)
-    elif boundary == "reflect":
-        np.maximum(x, low, out=scratch)
-        np.minimum(scratch, high, out=scratch)
-        x -= scratch
-        np.subtract(scratch, x, out=x)
-    np.maximum(x, low, out=x)
+        normals[...] = apply_boundary(normals, low, high, "periodic", xp=np)
+    np.maximum(normals, low, out=x)
     np.minimum(x, high, out=x)
+    if boundary == "reflect":
+        normals -= x
+        if np.count_nonzero(normals):  # otherwise all particles are inside, and mirroring leaves them where they are
+            x -= normals
+            np.maximum(x, low, out=x)
+            np.minimum(x, high, out=x)
+    np.subtract(x, m, out=z)
+    return _moments_about_zero(z, np)
 
 
 class Moments(NamedTuple):

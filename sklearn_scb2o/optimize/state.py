@@ -124,7 +124,8 @@ class State:
         i = int(update.weights.argmax())
         lower, upper = L.item(i), G.item(i)
         best_lower, best_upper = self.best_lower.item(), self.best_upper.item()
-        if best_lower > update.quantile.item() or upper < best_upper or (upper == best_upper and lower < best_lower):
+        quantile = update.quantile if isinstance(update.quantile, float) else update.quantile.item()
+        if best_lower > quantile or upper < best_upper or (upper == best_upper and lower < best_lower):
             self.best_y = y[:, i, :].copy()
             self.best_lower, self.best_upper = L[:, i : i + 1].copy(), G[:, i : i + 1].copy()
 

@@ -6,6 +6,8 @@ import math
 from types import ModuleType
 from typing import NamedTuple
 
+import numpy as np
+
 from ..particles import (
     OrderStatistics,
     Selector,
@@ -16,7 +18,8 @@ from ..particles import (
     soft_selection,
     tau_from_spread,
 )
-from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
+from ..particles.backend import Array, any_true, clamp, float_info, row_min
+from .one_run import is_usual, weigh
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 # Relative accuracy of the mean selection weight within the iteration.
@@ -55,7 +58,7 @@ class Update(NamedTuple):
     failed: Array | None  #: (R, N), evaluations that failed; None if there are none
     evaluated_upper: Array | None  #: (R, N), rows whose upper value is known or was needed; None if all are
     dead: Array | None  #: (R,), runs whose evaluations all failed; None if there are none
-    quantile: Array  #: (R, 1)
+    quantile: Array | float  #: hard quantile, (R, 1)
     alpha: Array | float
     tau: Array | float
     lower_best: Array  #: smallest lower value so far, (R, 1); kept up with a `lower_tol`
@@ -134,7 +137,13 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
     Update
     """
     lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
-    if is_tame(G, xp) and is_tame(L, xp):
+    tame = is_tame(G, xp) and is_tame(L, xp)
+    if tame and xp is np and len(L) == 1 and is_usual(settings):
+        known = weigh(L, G, settings.beta, settings.alpha, _RTOL)
+        if known is not None:
+            weights, *numbers = known
+            return Update(weights, consensus_point(y, weights, xp=xp), None, None, None, *numbers, lower_best)
+    if tame:
         lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:
         failed, evaluated_upper, excluded, upper = _failures(L, G, settings, lower_best, xp)
@@ -181,9 +190,11 @@ def _alpha_rank(rank: Array | int, xp: ModuleType) -> Array | int:
     return xp.astype(xp.maximum(xp.round(ALPHA_FRACTION * rank), 1.0), xp.int64)
 
 
-@overflow_is_infinity
 def is_tame(values: Array, xp: ModuleType) -> bool:
     """Whether all values are finite and so far from overflow that nothing needs care: nearly always."""
+    if xp is np:
+        flat = values.reshape(-1)
+        return bool(flat.dot(flat) < math.inf)  # which gives no warnings
     return not any_true(~(xp.vecdot(values, values) < math.inf), xp)
 
 
