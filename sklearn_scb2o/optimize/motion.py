@@ -65,7 +65,7 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
         Consensus points.
     streams : R sequences of generators
         Random streams, one for each `rows_per_stream` rows.
-    low, high : array of shape (d,)
+    low, high : array of shape (d,), or with NumPy also as `block_rows` returns it
         Bounds.
     step : Step
         Parameters.
@@ -83,6 +83,8 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
         y[:, :, :] = apply_boundary(moved, low, high, boundary, xp=xp)
         return moments(y, target, xp)
 
+    if low.ndim == 1:
+        low, high = block_rows(low, y.shape[1]), block_rows(high, y.shape[1])
     if y.size <= _BLOCK:
         return _move_at_once(y, target, streams, low, high, step)
     blocks = _blocks(*y.shape)
@@ -102,13 +104,22 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
     return sums
 
 
+def block_rows(x: Array, n: int) -> NDArray[Any]:
+    """A vector of d numbers as rows, one for each particle that is moved at a time in a population of n.
+
+    Operations on full rows take half the time of those that broadcast, and a third where d is small.
+    """
+    return np.tile(x, (min(n, _BLOCK // x.size + 1), 1))
+
+
 def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step) -> Moments:
     """Move a population that fits one block: the same as `_move_blocks`, without the planning."""
     if len(streams) == 1:
         normals = streams[0][0].standard_normal(y.shape, y.dtype)
     else:
         normals = _draw(streams, y.shape, y.dtype)
-    return _step_in_place(y, target, normals, y - target, low, high, step)
+    n = y.shape[1]
+    return _step_in_place(y, target, normals, y - target, low[:n], high[:n], step)
 
 
 def _move_blocks(
@@ -117,8 +128,7 @@ def _move_blocks(
     """Move blocks one after the other; their moments."""
     most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
     normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
-    # ufuncs on full rows take half the time of those that broadcast
-    low, high = (np.tile(bound, (most_rows, 1)) for bound in (low, high))
+    low, high = low[:most_rows], high[:most_rows]
     sums, last_runs = [], None
     for runs, rows, stream in blocks:
         part = y[runs, rows, :]
@@ -144,9 +154,9 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     size, unit = diffusion_size(z, noise, cap, np)
     size *= unit * sigma * dt**0.5
     normals *= size
-    z *= 1.0 - lam * dt
+    z *= -(lam * dt)
     normals += z
-    normals += m
+    normals += x
     if boundary == "periodic":
         normals[...] = apply_boundary(normals, low, high, "periodic", xp=np)
     np.maximum(normals, low, out=x)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,25 +21,13 @@ from ..particles.offset import solve_offset, sums_of_floats
 from ..particles.selection import quantile_rank
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
-if TYPE_CHECKING:
-    from .update import Settings
-
 _MOST_PARTICLES = 512
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).smallest_normal)
+_HUGE = 1e150  # differences and squares of values below do not overflow
 _LOG_EPS = math.log(_EPS)
 # Distances in units of tau. Values farther than _FAR above the next one outside the quantile have no weight; where
 # that one is farther than _WIDEST from the quantile, exponentials might overflow.
 _FAR, _WIDEST = 100.0, 400.0
-
-
-def is_usual(settings: Settings) -> bool:
-    """Whether these settings are those that `weigh` knows."""
-    return (
-        settings.selection == "soft"
-        and settings.selector == SELECTORS["logistic"]
-        and settings.tau is settings.xi is settings.lower_max is settings.upper_max is None
-        and not settings.lower_tol
-    )
 
 
 def weigh(
@@ -48,18 +35,18 @@ def weigh(
 ) -> tuple[Array, float, float, float] | None:
     """Weights of the particles, shape (1, N), hard quantile, alpha and tau; None where the array functions must do it.
 
-    L and G have shape (1, N), all finite and far from overflow; settings are usual, alpha None where it adapts.
+    L and G have shape (1, N); settings are usual, alpha None where it adapts.
     """
     N = L.shape[1]
     k = quantile_rank(beta, N)
-    if k == N or N > _MOST_PARTICLES or L.dtype != np.float64:
+    if k == N or N > _MOST_PARTICLES or L.dtype.char != "d":
         return None
     order = L[0].argsort()
     lower = L[0].take(order).tolist()
     at, after = lower[k - 1], lower[k]
     tau = max(TAU_FRACTION * (at - lower[0]), _TINY)
     gap = (after - at) / tau
-    if gap > _WIDEST:
+    if not (gap < _WIDEST and lower[0] > -_HUGE and lower[-1] < _HUGE and np.vdot(G, G) < math.inf):
         return None
     z = [(v - at) / tau for v in lower[: bisect_right(lower, after + _FAR * tau)]]
     s = solve_offset(
@@ -68,14 +55,14 @@ def weigh(
     )  # fmt: skip
     log_eta = _log_weights(s, z)
     inside = bisect_right(lower, at)  # k, or more with ties
+    selected = order[: len(log_eta)]
     upper = G[0].take(order[: max(inside, len(log_eta))]).tolist()
     if alpha is None:
         alpha = _alpha_from_rank(sorted(upper[:inside]), max(1, round(ALPHA_FRACTION * k)))
-    logits = _logits(upper[: len(log_eta)], log_eta, max(alpha, _TINY))
     weights = np.zeros((1, N))
     # exponentials are NumPy's, and the total is summed by NumPy, so that not a bit differs from `gibbs_weights`
-    weights[0, order[: len(log_eta)]] = np.exp(logits)
-    weights /= np.add.reduce(weights, -1, keepdims=True)
+    weights.put(selected, np.exp(_logits(upper, log_eta, max(alpha, _TINY))))
+    weights /= np.add.reduce(weights, None)
     return weights, at, alpha, tau
 
 
@@ -98,8 +85,8 @@ def _alpha_from_rank(ordered: list[float], rank: int) -> float:
 
 
 def _logits(upper: list[float], log_eta: list[float], alpha: float) -> list[float]:
-    """Logarithms of the weights relative to the largest one."""
-    best = min(upper)
-    logits = [(g - best) * -alpha + e for g, e in zip(upper, log_eta, strict=True)]
+    """Logarithms of the weights relative to the largest one, of as many particles as have a `log_eta`."""
+    best = min(upper[: len(log_eta)])
+    logits = [(g - best) * -alpha + e for e, g in zip(log_eta, upper, strict=False)]
     top = max(logits)
     return [logit - top for logit in logits]

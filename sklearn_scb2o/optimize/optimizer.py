@@ -16,7 +16,17 @@ from ..exceptions import SCB2OWarning
 from ..particles.backend import Array, clamp
 from .box import make_box
 from .history import History
-from .motion import Step, Streams, first_population, mean_spread, moments, move, rows_per_stream, shuffle_particles
+from .motion import (
+    Step,
+    Streams,
+    block_rows,
+    first_population,
+    mean_spread,
+    moments,
+    move,
+    rows_per_stream,
+    shuffle_particles,
+)
 from .parameters import PAPER, Parameters, as_selector, beta_auto, check_count, check_number
 from .result import build_result
 from .state import State
@@ -213,6 +223,8 @@ class SCB2OOptimizer:
         if self.x_opt is not None and self.x_opt.shape != (box.d,):
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
         self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
+        if self._xp is np:
+            self._low, self._high = (block_rows(bound, self.n_particles) for bound in (self._low, self._high))
         self._started_at: float | None = None
         # what does not change between iterations, once it is known
         self._fixed_settings: Settings | None = None
@@ -223,7 +235,7 @@ class SCB2OOptimizer:
         spread = self._spread(y)
         self._state = State(
             y, spread, self._xp.full_like(y[:, :1, 0], np.inf), streams, History(self.n_runs), (0, self.batch_size),
-            first_spread=spread, **{name: np.zeros(self.n_runs, np.int64) for name in ("nfev_lower", "nfev_upper", "n_failed")},
+            first_spread=spread,
         )  # fmt: skip
 
     @classmethod
@@ -396,7 +408,7 @@ class SCB2OOptimizer:
         reasons, state = {}, self._state
         if self.max_iter is not None and state.n_iter >= self.max_iter:
             reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
-        used = int(state.nfev_lower.max())
+        used = state.nfev_lower
         if self.max_evals is not None and used + self.batch_size > self.max_evals:
             reasons["max_evals"] = (
                 f"{used} evaluations done, another {self.batch_size} would exceed max_evals={self.max_evals}"

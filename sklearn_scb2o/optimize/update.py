@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 
 from ..particles import (
+    SELECTORS,
     OrderStatistics,
     Selector,
     alpha_from_rank,
@@ -19,14 +22,15 @@ from ..particles import (
     tau_from_spread,
 )
 from ..particles.backend import Array, any_true, clamp, float_info, row_min
-from .one_run import is_usual, weigh
+from .one_run import weigh
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 # Relative accuracy of the mean selection weight within the iteration.
 _RTOL = 1e-9
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True)
+class Settings:
     """The numbers of one iteration; alpha and tau are None where they adapt, xi is None where it is not given."""
 
     selection: str
@@ -38,6 +42,16 @@ class Settings(NamedTuple):
     lower_tol: float
     lower_max: float | None
     upper_max: float | None
+
+    @cached_property
+    def is_usual(self) -> bool:
+        """Whether these are the settings that `weigh` knows."""
+        return (
+            self.selection == "soft"
+            and self.selector == SELECTORS["logistic"]
+            and self.tau is self.xi is self.lower_max is self.upper_max is None
+            and not self.lower_tol
+        )
 
 
 class Selected(NamedTuple):
@@ -137,13 +151,12 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
     Update
     """
     lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
-    tame = is_tame(G, xp) and is_tame(L, xp)
-    if tame and xp is np and len(L) == 1 and is_usual(settings):
+    if xp is np and len(L) == 1 and settings.is_usual:
         known = weigh(L, G, settings.beta, settings.alpha, _RTOL)
         if known is not None:
             weights, *numbers = known
             return Update(weights, consensus_point(y, weights, xp=xp), None, None, None, *numbers, lower_best)
-    if tame:
+    if is_tame(G, xp) and is_tame(L, xp):
         lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:
         failed, evaluated_upper, excluded, upper = _failures(L, G, settings, lower_best, xp)

@@ -112,9 +112,9 @@ def euler_maruyama_step(
     z = x - m
     size, unit = diffusion_size(z, noise, cap, xp)
     moved = normals * (size * (unit * sigma * dt**0.5))
-    z *= 1.0 - lam * dt
+    z *= -(lam * dt)
     moved += z
-    moved += m
+    moved += x
     return moved
 
 
