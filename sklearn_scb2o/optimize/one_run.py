@@ -16,15 +16,14 @@ import numpy as np
 
 from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
-from ..particles.backend import FLOATS, Array
-from ..particles.offset import solve_offset, sums_of_floats
+from ..particles.backend import Array
+from ..particles.offset import EPS, TINY, solve_offset_of_floats
 from ..particles.selection import quantile_rank
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 _MOST_PARTICLES = 512
-_EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).smallest_normal)
 _HUGE = 1e150  # differences and squares of values below do not overflow
-_LOG_EPS = math.log(_EPS)
+_LOG_EPS = math.log(EPS)
 # Distances in units of tau. Values farther than _FAR above the next one outside the quantile have no weight; where
 # that one is farther than _WIDEST from the quantile, exponentials might overflow.
 _FAR, _WIDEST = 100.0, 400.0
@@ -41,27 +40,26 @@ def weigh(
     k = quantile_rank(beta, N)
     if k == N or N > _MOST_PARTICLES or L.dtype.char != "d":
         return None
-    order = L[0].argsort()
-    lower = L[0].take(order).tolist()
+    order = L.argsort(None)
+    lower = L.take(order).tolist()
     at, after = lower[k - 1], lower[k]
-    tau = max(TAU_FRACTION * (at - lower[0]), _TINY)
+    tau = max(TAU_FRACTION * (at - lower[0]), TINY)
     gap = (after - at) / tau
     if not (gap < _WIDEST and lower[0] > -_HUGE and lower[-1] < _HUGE and np.vdot(G, G) < math.inf):
         return None
     z = [(v - at) / tau for v in lower[: bisect_right(lower, after + _FAR * tau)]]
-    s = solve_offset(
-        sums_of_floats(z, k), gap, SELECTORS["logistic"], min(max(beta, _TINY), 1.0 - _EPS), N, k,
-        rtol=rtol, eps=_EPS, tiny=_TINY, lib=FLOATS, xp=np,
-    )  # fmt: skip
+    s = solve_offset_of_floats(z, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
+    if s is None:
+        return None
     log_eta = _log_weights(s, z)
     inside = bisect_right(lower, at)  # k, or more with ties
     selected = order[: len(log_eta)]
-    upper = G[0].take(order[: max(inside, len(log_eta))]).tolist()
+    upper = G.take(order[: max(inside, len(log_eta))]).tolist()
     if alpha is None:
         alpha = _alpha_from_rank(sorted(upper[:inside]), max(1, round(ALPHA_FRACTION * k)))
     weights = np.zeros((1, N))
     # exponentials are NumPy's, and the total is summed by NumPy, so that not a bit differs from `gibbs_weights`
-    weights.put(selected, np.exp(_logits(upper, log_eta, max(alpha, _TINY))))
+    weights.put(selected, np.exp(_logits(upper, log_eta, max(alpha, TINY))))
     weights /= np.add.reduce(weights, None)
     return weights, at, alpha, tau
 
@@ -81,7 +79,7 @@ def _log_weights(s: float, z: list[float]) -> list[float]:
 def _alpha_from_rank(ordered: list[float], rank: int) -> float:
     """`alpha_from_rank` of the values inside the quantile, in order."""
     at = ordered[min(rank, len(ordered) - 1)]
-    return ALPHA_DECAY / max(at - ordered[0], 4.0 * _TINY)
+    return ALPHA_DECAY / max(at - ordered[0], 4.0 * TINY)
 
 
 def _logits(upper: list[float], log_eta: list[float], alpha: float) -> list[float]:

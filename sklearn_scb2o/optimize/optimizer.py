@@ -6,6 +6,7 @@ import importlib
 import time
 import warnings
 from dataclasses import replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -223,8 +224,11 @@ class SCB2OOptimizer:
         if self.x_opt is not None and self.x_opt.shape != (box.d,):
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
         self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
+        self._scale_rows = self._scale
         if self._xp is np:
-            self._low, self._high = (block_rows(bound, self.n_particles) for bound in (self._low, self._high))
+            self._low, self._high, self._scale_rows = (
+                block_rows(v, self.n_particles) for v in (self._low, self._high, self._scale)
+            )
         self._started_at: float | None = None
         # what does not change between iterations, once it is known
         self._fixed_settings: Settings | None = None
@@ -469,7 +473,7 @@ class SCB2OOptimizer:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _value_shape(self) -> tuple[int, ...]:
         return (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
 
@@ -489,7 +493,8 @@ class SCB2OOptimizer:
         return as_values(name, values, self._value_shape, self._state.y, self._xp, self._device)
 
     def _to_user(self, y: Array) -> Array:
-        x = y * self._scale
+        # a vector of scales as rows where the rows are known: see block_rows
+        x = y * (self._scale_rows if y.shape[-2:] == self._scale_rows.shape else self._scale)
         if self._box.is_exact:
             return x
         return clamp(x, self._array(self._box.low), self._array(self._box.high), self._xp)

@@ -12,6 +12,7 @@ others.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from types import ModuleType
@@ -29,6 +30,8 @@ _PLAIN_STEPS = 8
 _MAX_STEPS = 200
 # A summand below this part of a sum changes it by less than half its rounding.
 _NEGLIGIBLE = 2.0**-55
+#: Distance from 1 to the next float, and smallest normal float, of Python floats.
+EPS, TINY = sys.float_info.epsilon, sys.float_info.min
 
 
 class Sums(NamedTuple):
@@ -52,7 +55,7 @@ def solve_offset(
     Parameters
     ----------
     sums : callable
-        ``sums(s)``, see `sums_of_rows` and `sums_of_floats`.
+        ``sums(s)``, see `sums_of_rows`.
     gap : float or array of shape (..., 1)
         ``z_(k+1)``, +inf where k = n.
     selector, beta
@@ -115,26 +118,41 @@ def sums_of_rows(selector: Selector, z: Array, k: Any, lib: Any, xp: ModuleType)
     return sums
 
 
-def sums_of_floats(z: list[float], k: int) -> Callable[[float], Sums]:
-    """The sums of one run for the logistic selector, from those z that are within 600 of any s."""
-    inside, outside = z[:k], z[k:]
-    exp = math.exp
+def solve_offset_of_floats(
+    z: list[float], selector: Selector, beta: float, n: int, k: int, rtol: float
+) -> float | None:
+    """`solve_offset` of one run for the logistic selector, on floats; None where it takes more than the plain steps.
 
-    def sums(s: float) -> Sums:
-        psi_inside = slope_inside = psi_outside = slope_outside = 0.0
+    z holds, in order, the values of the run that can have weight, more than k and all within 600 of any offset.
+    """
+    low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
+    inside, outside, gap = z[:k], z[k:], z[k]
+    high = max(min(gap + above, high), low)
+    s = min(max(min(0.5 * gap, lacking), low), high)
+    missing, weight = k - beta * n, beta * n
+    close, exp = 0.1 * math.sqrt(rtol) * weight, math.exp
+    for _ in range(_PLAIN_STEPS):
+        within = others = inner = outer = 0.0
         for v in inside:
             psi = 1.0 / (1.0 + exp(v - s))
-            psi_inside += psi
-            slope_inside += psi - psi * psi
+            within += psi
+            inner += psi - psi * psi
         for v in outside:
             psi = 1.0 / (1.0 + exp(v - s))
-            if psi < _NEGLIGIBLE * slope_outside:
+            if psi < _NEGLIGIBLE * outer:
                 break  # as are all that follow
-            psi_outside += psi
-            slope_outside += psi - psi * psi
-        return Sums(psi_inside, psi_outside, slope_inside, slope_outside)
-
-    return sums
+            others += psi
+            outer += psi - psi * psi
+        lack, others = k - within, missing + others
+        error = abs(others - lack)
+        if not error > rtol * weight:
+            return s
+        a, b = max(others, TINY), max(lack, EPS * k)
+        newton = s - float(np.log(a / b)) / max(outer / a + inner / b, TINY)  # NumPy's logarithm, as for arrays
+        s = min(max(newton, low), high)
+        if not error > close:
+            return s
+    return None
 
 
 def _offset_bounds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 from typing import NamedTuple
 
@@ -205,6 +206,7 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     return OrderStatistics(count, rank, ordered[..., :1], at, after, ordered)
 
 
+@lru_cache(maxsize=64)
 def quantile_rank(beta: float, n: int) -> int:
     """The rank ceil(beta n) of the hard quantile of n values."""
     return min(n, max(1, math.ceil(beta * n * (1 - _RANK_SLACK))))
