@@ -6,12 +6,14 @@ is several times cheaper, and the kernels make dozens of such calls per iteratio
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
+from scipy.special import xlogy
 
 Array: TypeAlias = Any  # any array of a library that follows the Python array API standard
 
@@ -88,15 +90,19 @@ def clamp(x: Array, low: Any, high: Any, xp: Any) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-#: Arithmetic on Python floats under the names of the standard. The logarithm is NumPy's, so that one run alone and
-#: the same run among many agree to the bit.
+#: Arithmetic on Python floats under the names of the standard.
 FLOATS = SimpleNamespace(
     where=lambda condition, a, b: a if condition else b,
     maximum=max,
     minimum=min,
     abs=abs,
-    log=lambda x: float(np.log(x)),
+    log=math.log,
 )
+
+
+def log_as_floats(x: Any, lib: Any) -> Any:
+    """Logarithm; on NumPy that of the C library, as for floats, where NumPy's own may differ in the last bit."""
+    return xlogy(1.0, x) if lib is np else lib.log(x)
 
 
 def run_numbers(xp: ModuleType, *columns: Array) -> tuple[Any, ...]:

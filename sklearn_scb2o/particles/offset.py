@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .backend import Array, as_number, clamp, is_true_anywhere, row_total
+from .backend import Array, as_number, clamp, is_true_anywhere, log_as_floats, row_total
 
 if TYPE_CHECKING:
     from .selection import Selector
@@ -85,7 +85,7 @@ def solve_offset(
         if not is_true_anywhere(searching, lib):
             break
         a, b = lib.maximum(others, tiny), lib.maximum(lack, eps * k)
-        newton = s - lib.log(a / b) / lib.maximum(outer / a + inner / b, tiny)
+        newton = s - log_as_floats(a / b, lib) / lib.maximum(outer / a + inner / b, tiny)
         if step >= _PLAIN_STEPS:
             short = others < lack
             low, high = lib.where(short, s, low), lib.where(short, high, s)
@@ -130,7 +130,7 @@ def solve_offset_of_floats(
     high = max(min(gap + above, high), low)
     s = min(max(min(0.5 * gap, lacking), low), high)
     missing, weight = k - beta * n, beta * n
-    close, exp = 0.1 * math.sqrt(rtol) * weight, math.exp
+    close, exp, log = 0.1 * math.sqrt(rtol) * weight, math.exp, math.log
     for _ in range(_PLAIN_STEPS):
         within = others = inner = outer = 0.0
         for v in inside:
@@ -148,7 +148,7 @@ def solve_offset_of_floats(
         if not error > rtol * weight:
             return s
         a, b = max(others, TINY), max(lack, EPS * k)
-        newton = s - float(np.log(a / b)) / max(outer / a + inner / b, TINY)  # NumPy's logarithm, as for arrays
+        newton = s - log(a / b) / max(outer / a + inner / b, TINY)
         s = min(max(newton, low), high)
         if not error > close:
             return s
