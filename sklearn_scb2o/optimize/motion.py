@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..particles import apply_boundary, euler_maruyama_step
-from ..particles.backend import Array, like, row_total
+from ..particles.backend import Array, like, row_sum, row_total
 from ..particles.dynamics import diffusion_size
 from .box import Box
 
@@ -203,7 +203,8 @@ def mean_spread(sums: Moments, n: int, scale: Array, xp: ModuleType) -> Array:
         return np.array([_spread_of_floats(sums.first[0].tolist(), sums.second[0].tolist(), scale.tolist(), n)])
     mean = sums.first / n
     variance = xp.maximum(sums.second / n - mean * mean, 0.0)
-    return row_total(xp.sqrt(variance) * scale, xp)[:, 0] / d
+    total = row_total if d <= _FEW else row_sum
+    return total(xp.sqrt(variance) * scale, xp)[:, 0] / d
 
 
 def _spread_of_floats(first: list[float], second: list[float], scale: list[float], n: int) -> float:

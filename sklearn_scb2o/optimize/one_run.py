@@ -17,11 +17,10 @@ import numpy as np
 from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
 from ..particles.backend import Array
-from ..particles.offset import EPS, TINY, solve_offset_of_floats
+from ..particles.offset import EPS, SHORT, TINY, solve_offset_of_floats
 from ..particles.selection import quantile_rank
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
-_MOST_PARTICLES = 512
 _HUGE = 1e150  # differences and squares of values below do not overflow
 _LOG_EPS = math.log(EPS)
 # Distances in units of tau. Values farther than _FAR above the next one outside the quantile have no weight; where
@@ -38,7 +37,7 @@ def weigh(
     """
     N = L.shape[1]
     k = quantile_rank(beta, N)
-    if k == N or N > _MOST_PARTICLES or L.dtype.char != "d":
+    if k == N or N > SHORT or L.dtype.char != "d":
         return None
     order = L.argsort(None)
     lower = L.take(order).tolist()
@@ -53,13 +52,13 @@ def weigh(
         return None
     log_eta = _log_weights(s, z)
     inside = bisect_right(lower, at)  # k, or more with ties
-    selected = order[: len(log_eta)]
-    upper = G.take(order[: max(inside, len(log_eta))]).tolist()
+    n = len(log_eta)
+    upper = G.take(order[: max(inside, n)]).tolist()
     if alpha is None:
         alpha = _alpha_from_rank(sorted(upper[:inside]), max(1, round(ALPHA_FRACTION * k)))
     weights = np.zeros((1, N))
     # exponentials are NumPy's, and the total is summed by NumPy, so that not a bit differs from `gibbs_weights`
-    weights.put(selected, np.exp(_logits(upper, log_eta, max(alpha, TINY))))
+    weights.put(order[:n], np.exp(np.array(_logits(upper[:n], log_eta, max(alpha, TINY)))))
     weights /= np.add.reduce(weights, None)
     return weights, at, alpha, tau
 
@@ -67,9 +66,10 @@ def weigh(
 def _log_weights(s: float, z: list[float]) -> list[float]:
     """``log psi(s - z)`` of the logistic selector, z in order, up to where psi falls below the rounding of 1."""
     logs = []
+    exp, log1p = math.exp, math.log1p
     for v in z:
         u = s - v
-        log_psi = u - math.log1p(math.exp(u)) if u < 0.0 else -math.log1p(math.exp(-u))
+        log_psi = u - log1p(exp(u)) if u < 0.0 else -log1p(exp(-u))
         if log_psi <= _LOG_EPS:
             break
         logs.append(log_psi)
@@ -83,8 +83,8 @@ def _alpha_from_rank(ordered: list[float], rank: int) -> float:
 
 
 def _logits(upper: list[float], log_eta: list[float], alpha: float) -> list[float]:
-    """Logarithms of the weights relative to the largest one, of as many particles as have a `log_eta`."""
-    best = min(upper[: len(log_eta)])
-    logits = [(g - best) * -alpha + e for e, g in zip(log_eta, upper, strict=False)]
+    """Logarithms of the weights relative to the largest one."""
+    best, slope = min(upper), -alpha
+    logits = [(g - best) * slope + e for g, e in zip(upper, log_eta)]  # noqa: B905, the check would take as long
     top = max(logits)
     return [logit - top for logit in logits]
