@@ -106,7 +106,7 @@ def select(
         return Selected(0.0 * order.ordered, lower <= order.at, order.at, order.rank, 0.0)
     eps, cut, _ = float_info(lower, xp)
     tau: Array | float
-    if settings.xi is not None:
+    if settings.xi is not None and alpha is not None:
         tau = 1.0 / (settings.xi * alpha)  # xi = 1 / (tau alpha)
     elif settings.tau is not None:
         tau = settings.tau
@@ -151,11 +151,12 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
     Update
     """
     lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
+    alpha: Array | float | None
     if xp is np and len(L) == 1 and settings.is_usual:
         known = weigh(L, G, settings.beta, settings.alpha, _RTOL)
         if known is not None:
-            weights, *numbers = known
-            return Update(weights, np.matmul(weights, y[0]), None, None, None, *numbers, lower_best)
+            weights, quantile, alpha, tau = known
+            return Update(weights, np.matmul(weights, y[0]), None, None, None, quantile, alpha, tau, lower_best)
     if is_tame(G, xp) and is_tame(L, xp):
         lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:
@@ -170,7 +171,7 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
         upper = xp.minimum(upper, settings.upper_max)
 
     order = order_statistics(lower, settings.beta, xp=xp)
-    alpha: Array | float | None = settings.alpha
+    alpha = settings.alpha
     if alpha is None:
         inside = lower < math.inf if settings.selection == "none" else lower <= order.at
         alpha = alpha_from_rank(upper, inside, _alpha_rank(order.rank, xp), xp=xp)

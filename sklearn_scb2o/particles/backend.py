@@ -50,7 +50,7 @@ def like(value: Any, x: Array, xp: ModuleType) -> Array:
 def row_sum(x: Array, xp: ModuleType) -> Array:
     """Sum over the last axis, kept."""
     if xp is np:
-        return np.add.reduce(x, -1, None, None, True)
+        return np.add.reduce(x, axis=-1, keepdims=True)
     return xp.sum(x, axis=-1, keepdims=True)
 
 
@@ -64,14 +64,14 @@ def row_total(x: Array, xp: ModuleType) -> Array:
 def row_min(x: Array, xp: ModuleType) -> Array:
     """Minimum over the last axis, kept."""
     if xp is np:
-        return np.minimum.reduce(x, -1, None, None, True)
+        return np.minimum.reduce(x, axis=-1, keepdims=True)
     return xp.min(x, axis=-1, keepdims=True)
 
 
 def row_max(x: Array, xp: ModuleType) -> Array:
     """Maximum over the last axis, kept."""
     if xp is np:
-        return np.maximum.reduce(x, -1, None, None, True)
+        return np.maximum.reduce(x, axis=-1, keepdims=True)
     return xp.max(x, axis=-1, keepdims=True)
 
 

@@ -133,7 +133,7 @@ def solve_offset_of_floats(
     low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
     inside, outside, gap = z[:k], z[k:], z[k]
     high = max(min(gap + above, high), low)
-    s = min(max(min(0.5 * gap, lacking), low), high)
+    s: float = min(max(min(0.5 * gap, lacking), low), high)
     missing, weight = k - beta * n, beta * n
     close, exp, log = 0.1 * math.sqrt(rtol) * weight, math.exp, math.log
     for _ in range(_PLAIN_STEPS):

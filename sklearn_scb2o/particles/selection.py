@@ -164,7 +164,7 @@ def check_selector(selector: Selector, xp: ModuleType | None = None) -> None:
 class OrderStatistics(NamedTuple):
     """What the sorted lower values say about the quantile."""
 
-    count: Array | int  #: n, evaluations that did not fail; an int where it is N in every run, else (..., 1)
+    count: Array | int  # type: ignore[assignment]  #: n, evaluations that did not fail; an int where it is N in every run, else (..., 1)
     rank: Array | int  #: k = ceil(beta n), likewise
     first: Array  #: L_(1), shape (..., 1)
     at: Array  #: L_(k), the hard quantile, shape (..., 1)
