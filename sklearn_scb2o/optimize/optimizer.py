@@ -304,8 +304,7 @@ class SCB2OOptimizer:
                 self._place(points)
             state.injected = []
             state.pending = state.moved = True
-        start, stop = state.rows
-        return self._unbatched(self._to_user(state.y[:, start:stop, :]))
+        return self._unbatched(self._to_user(state.batch))
 
     def needs_upper(self, L: Any) -> Array:
         """Rows of the pending batch whose upper value can matter, given the lower values.
@@ -355,9 +354,7 @@ class SCB2OOptimizer:
         if L is None and self.parameters.selection == "none":
             L = np.zeros(self._value_shape)
         L, G = self._values("L", L), self._values("G", G)
-        start, stop = state.rows
-        y = state.y[:, start:stop, :]
-        update = update_consensus(y, L, G, self._settings(), state.lower_best, self._xp)
+        update = update_consensus(state.batch, L, G, self._settings(), state.lower_best, self._xp)
         # nothing has changed so far; from here on nothing is refused
         state.absorb(update, L, G, self._distance if self.x_opt is not None else None, self._still_below, self._xp)
         if update.dead is not None:
@@ -547,7 +544,7 @@ class SCB2OOptimizer:
         start, stop = state.rows
         whole = stop - start == self.n_particles
         sums = move(
-            state.y if whole else state.y[:, start:stop, :], state.m, state.streams, self._low, self._high,
+            state.batch, state.m, state.streams, self._low, self._high,
             self._step(), xp,
         )  # fmt: skip
         if state.alive is not None:  # runs without any consensus yet start anew

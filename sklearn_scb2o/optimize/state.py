@@ -48,11 +48,16 @@ class State:
     warned_failure: bool = False
     elapsed: float = 0.0  #: seconds spent before this process
 
+    @property
+    def batch(self) -> Array:
+        """The particles of the current batch, a view of `y`."""
+        start, stop = self.rows
+        return self.y if stop - start == self.y.shape[1] else self.y[:, start:stop, :]
+
     def absorb(
         self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType
     ) -> None:
         """Take in what an iteration has learned; told values L, G of shape (R, n)."""
-        start, stop = self.rows
         dead = update.dead
         self.pending = self.moved = False
         self.n_iter += 1
@@ -77,11 +82,10 @@ class State:
         else:
             self.m, self.alive = update.consensus, ~dead
         self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
-        batch = self.y[:, start:stop, :]
-        if xp is np and dead is None and len(batch) == 1:
-            self._renew_best_of_one(batch, L, G, update)
+        if xp is np and dead is None and len(L) == 1:
+            self._renew_best_of_one(L, G, update)
         else:
-            self._renew_best(batch, update, xp)
+            self._renew_best(update, xp)
 
         if still_below is not None and (
             self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
@@ -94,11 +98,12 @@ class State:
             _run_values(update.tau), _run_values(update.quantile), failed,
         )  # fmt: skip
 
-    def _renew_best(self, y: Array, update: Update, xp: ModuleType) -> None:
+    def _renew_best(self, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
 
         The challenger is the particle of largest weight in the batch.
         """
+        y = self.batch
         n_runs, n, d = y.shape
         index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
         lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
@@ -117,7 +122,7 @@ class State:
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
 
-    def _renew_best_of_one(self, y: Array, L: Array, G: Array, update: Update) -> None:
+    def _renew_best_of_one(self, L: Array, G: Array, update: Update) -> None:
         """`_renew_best` of a single run on NumPy, where comparing numbers is many times cheaper than arrays."""
         i = int(update.weights.argmax())
         lower, upper = L.item(i), G.item(i)
@@ -126,7 +131,7 @@ class State:
             is_better = upper < best_upper or (upper == best_upper and lower < best_lower)
             if not (is_better or best_lower > _run_values(update.quantile)):
                 return
-        self.best_y = y[:, i, :].copy()
+        self.best_y = self.batch[:, i, :].copy()
         self.best_lower, self.best_upper = L[:, i : i + 1].copy(), G[:, i : i + 1].copy()
 
     def to_dict(self) -> dict[str, Any]:

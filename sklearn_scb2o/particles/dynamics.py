@@ -51,15 +51,16 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
 
 def diffusion_size(z: Array, noise: str, cap: float | None, xp: ModuleType) -> tuple[Array, float]:
     """`diffusion` as an array and a number to multiply it by, which the caller may join with other numbers."""
-    if noise == "anisotropic":
-        size = xp.abs(z)
-    elif noise in NOISES:
+    unit = 1.0
+    if noise == "scaled":
+        size, unit = xp.sqrt(row_dot(z, z, xp)), 1.0 / math.sqrt(z.shape[-1])
+    elif noise == "isotropic":
         size = xp.sqrt(row_dot(z, z, xp))
+    elif noise == "anisotropic":
+        size = xp.abs(z)
     else:
         raise ValueError(f"noise={noise!r} is not one of {NOISES}")
-    if cap is not None:
-        size = xp.minimum(size, cap)
-    return size, 1.0 / math.sqrt(z.shape[-1]) if noise == "scaled" else 1.0
+    return (size if cap is None else xp.minimum(size, cap)), unit
 
 
 def euler_maruyama_step(
