@@ -109,7 +109,7 @@ class State:
         lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
         point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
-            out = True if update.dead is None else ~update.dead[:, None]
+            out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
             self.best_lower, self.best_upper, self.best_y = lower * 0.0 + np.inf, upper * 0.0 + np.inf, point
         else:
             out = (self.best_lower > update.quantile) | (upper < self.best_upper)

@@ -9,7 +9,7 @@ from sklearn_scb2o import SCB2OOptimizer
 from sklearn_scb2o.optimize import update as update_module
 from sklearn_scb2o.optimize.one_run import weigh
 from sklearn_scb2o.optimize.update import Settings, update_consensus
-from sklearn_scb2o.particles import SELECTORS
+from sklearn_scb2o.particles import SELECTORS, soft_selection
 from sklearn_scb2o.problems import circle, sphere, star
 
 RUNS, STEPS = 5, 60
@@ -26,6 +26,7 @@ CASES = [
     (circle(), 100, {"boundary": "clip", "noise": "anisotropic", "selector": "gumbel"}),
     (circle(), 100, {"batch_size": 40, "alpha": 30.0}),
     (circle(), 600, {}),
+    (circle(), 100, {"dtype": "float32"}),
 ]
 
 
@@ -63,6 +64,12 @@ def check_runs(problem, n, options, fail=None):
 )
 def test_runs_equal_single_runs(problem, n, options):
     check_runs(problem, n, options)
+
+
+def test_soft_selection_keeps_float32():
+    L = np.random.default_rng(0).exponential(size=(5, 100)).astype(np.float32)
+    selection = soft_selection(L, 0.1, 0.01)
+    assert selection.quantile.dtype == selection.log_eta.dtype == np.float32
 
 
 def test_runs_with_failures_equal_single_runs():
