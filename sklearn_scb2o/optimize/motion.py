@@ -6,6 +6,7 @@ neither on the number of threads nor on the other runs.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,14 +18,16 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import apply_boundary, diffusion, euler_maruyama_step
-from ..particles.backend import Array, like
+from ..particles import apply_boundary, euler_maruyama_step
+from ..particles.backend import Array, like, row_sum, row_total
+from ..particles.dynamics import diffusion_size
 from .box import Box
 
 Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each chunk of its rows
 
 _BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
 _CHUNK = 65536  # numbers per random stream
+_FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
 
 class Step(NamedTuple):
@@ -51,7 +54,7 @@ def rows_per_stream(d: int) -> int:
     return max(1, _CHUNK // d)
 
 
-def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType) -> Array:
+def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType) -> Moments:
     """One Euler-Maruyama step of all particles of all runs, in place.
 
     Parameters
@@ -62,15 +65,15 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
         Consensus points.
     streams : R sequences of generators
         Random streams, one for each `rows_per_stream` rows.
-    low, high : array of shape (d,)
+    low, high : array of shape (d,), or with NumPy also as `block_rows` returns it
         Bounds.
     step : Step
         Parameters.
 
     Returns
     -------
-    array of shape (2, R, d)
-        `moments` of the moved particles about m.
+    Moments
+        Of the moved particles about m.
     """
     target = m[:, None, :]
     if xp is not np:
@@ -80,86 +83,137 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
         y[:, :, :] = apply_boundary(moved, low, high, boundary, xp=xp)
         return moments(y, target, xp)
 
+    if low.ndim == 1:
+        low, high = block_rows(low, y.shape[1]), block_rows(high, y.shape[1])
+    if y.size <= _BLOCK:
+        return _move_at_once(y, target, streams, low, high, step)
     blocks = _blocks(*y.shape)
     threads = min(_n_threads(), len(blocks)) if y.size >= 4 * _CHUNK else 1
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
     others = [
         _pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]
     ]
-    sums = _move_blocks(shares[0], y, target, streams, low, high, step)
+    parts = _move_blocks(shares[0], y, target, streams, low, high, step)
     for other in others:
-        sums += other.result()
+        parts += other.result()
     # in the order of the blocks, so that rounding does not depend on the number of threads
-    total = np.zeros((2, *m.shape), y.dtype)
-    for block, part in zip(blocks, sums, strict=True):
-        total[:, block.runs, :] += part
-    return total
+    sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
+    for block, part in zip(blocks, parts, strict=True):
+        for total, more in zip(sums, part, strict=True):
+            total[block.runs, :] += more
+    return sums
+
+
+def block_rows(x: Array, n: int) -> NDArray[Any]:
+    """A vector of d numbers as rows, one for each particle that is moved at a time in a population of n.
+
+    Operations on full rows take half the time of those that broadcast, and a third where d is small.
+    """
+    return np.tile(x, (min(n, _BLOCK // x.size + 1), 1))
+
+
+def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step) -> Moments:
+    """Move a population that fits one block: the same as `_move_blocks`, without the planning."""
+    if len(streams) == 1:
+        normals = streams[0][0].standard_normal(y.shape, y.dtype)
+    else:
+        normals = _draw(streams, y.shape, y.dtype)
+    n = y.shape[1]
+    return _step_in_place(y, target, normals, y - target, low[:n], high[:n], step)
 
 
 def _move_blocks(
     blocks: list[Block], y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step
-) -> list[Array]:
+) -> list[Moments]:
     """Move blocks one after the other; their moments."""
     most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
     normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
-    if len(blocks) > 1:
-        # ufuncs on full rows take half the time of those that broadcast
-        low, high = (np.tile(bound, (most_rows, 1)) for bound in (low, high))
-    else:
-        low, high = low[None, :], high[None, :]
+    low, high = low[:most_rows], high[:most_rows]
     sums, last_runs = [], None
     for runs, rows, stream in blocks:
         part = y[runs, rows, :]
         n_runs, n, _ = part.shape
         if runs != last_runs:
             last_runs, m = runs, target[runs, :, :]
-            if len(blocks) > 1 and n_runs == 1:
+            if n_runs == 1:
                 m = np.tile(m, (1, most_rows, 1))
         b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
         for r in range(n_runs):
             streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
-        _step_in_place(part, center, b, z, low[:n], high[:n], step)
         np.subtract(part, center, out=z)
-        sums.append(_moments_about_zero(z, np))
+        sums.append(_step_in_place(part, center, b, z, low[:n], high[:n], step))
     return sums
 
 
-def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> None:
-    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; `normals` and `z` are overwritten."""
-    np.subtract(x, m, out=z)
-    normals *= diffusion(z, step.noise, cap=step.cap, xp=np) * (step.sigma * step.dt**0.5)
-    z *= -(step.lam * step.dt)
+def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> Moments:
+    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; returns the moments about m.
+
+    Given ``z = x - m``; `normals` and `z` are overwritten.
+    """
+    lam, sigma, dt, noise, cap, boundary = step
+    size, unit = diffusion_size(z, noise, cap, np)
+    size *= unit * sigma * dt**0.5
+    normals *= size
+    z *= -(lam * dt)
     normals += z
     normals += x
-    if step.boundary == "reflect":
-        np.maximum(normals, low, out=z)
-        np.minimum(z, high, out=z)
-        normals -= z
-        np.subtract(z, normals, out=normals)
-    elif step.boundary == "periodic":
+    if boundary == "periodic":
         normals[...] = apply_boundary(normals, low, high, "periodic", xp=np)
-    np.maximum(normals, low, out=normals)
-    np.minimum(normals, high, out=x)
+    np.maximum(normals, low, out=x)
+    np.minimum(x, high, out=x)
+    if boundary == "reflect":
+        normals -= x
+        if np.count_nonzero(normals):  # otherwise all particles are inside, and mirroring leaves them where they are
+            x -= normals
+            np.maximum(x, low, out=x)
+            np.minimum(x, high, out=x)
+    np.subtract(x, m, out=z)
+    return _moments_about_zero(z, np)
 
 
-def moments(y: Array, center: Array, xp: ModuleType) -> Array:
-    """Sums over particles of ``y - center`` and of its square, (2, R, d)."""
+class Moments(NamedTuple):
+    """Sums over the particles of each run, (R, d), of differences to some center."""
+
+    first: Array  #: of the differences
+    second: Array  #: of their squares
+
+
+def moments(y: Array, center: Array, xp: ModuleType) -> Moments:
+    """`Moments` of positions (R, N, d) about a center that broadcasts to them."""
     return _moments_about_zero(y - center, xp)
 
 
-def _moments_about_zero(z: Array, xp: ModuleType) -> Array:
-    ones = xp.ones_like(z[:1, :, 0])
-    return xp.stack([xp.matmul(ones, z)[:, 0, :], xp.vecdot(z, z, axis=-2)])
+def _moments_about_zero(z: Array, xp: ModuleType) -> Moments:
+    ones = _ones(z.shape[1], z.dtype) if xp is np else xp.ones_like(z[:1, :, 0])
+    return Moments(xp.matmul(ones, z)[:, 0, :], xp.vecdot(z, z, axis=-2))
 
 
-def mean_spread(sums: Array, n: int, scale: Array, xp: ModuleType) -> Array:
+@lru_cache(maxsize=8)
+def _ones(n: int, dtype: Any) -> NDArray[Any]:
+    return np.ones((1, n), dtype)
+
+
+def mean_spread(sums: Moments, n: int, scale: Array, xp: ModuleType) -> Array:
     """Mean over coordinates of the standard deviation over n particles, (R,), from their `moments`.
 
     The paper's ``sigma(x) = (1/d) sum_j std_i(x_ij)``.
     """
-    mean = sums[0, ...] / n
-    variance = xp.maximum(sums[1, ...] / n - mean * mean, 0.0)
-    return xp.vecdot(xp.sqrt(variance), scale) / scale.shape[0]
+    d = scale.shape[0]
+    if xp is np and sums.first.size <= _FEW and len(sums.first) == 1 and scale.dtype == np.float64:
+        return np.array([_spread_of_floats(sums.first[0].tolist(), sums.second[0].tolist(), scale.tolist(), n)])
+    mean = sums.first / n
+    variance = xp.maximum(sums.second / n - mean * mean, 0.0)
+    total = row_total if d <= _FEW else row_sum
+    return total(xp.sqrt(variance) * scale, xp)[:, 0] / d
+
+
+def _spread_of_floats(first: list[float], second: list[float], scale: list[float], n: int) -> float:
+    """The same to the bit for a single run, in a third of the time where there are few coordinates."""
+    total = 0.0
+    for a, b, c in zip(first, second, scale, strict=True):
+        mean = a / n
+        total += math.sqrt(max(b / n - mean * mean, 0.0)) * c
+    return total / len(scale)
 
 
 @lru_cache(maxsize=8)

@@ -6,6 +6,7 @@ import importlib
 import time
 import warnings
 from dataclasses import replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +17,17 @@ from ..exceptions import SCB2OWarning
 from ..particles.backend import Array, clamp
 from .box import make_box
 from .history import History
-from .motion import Step, Streams, first_population, mean_spread, moments, move, rows_per_stream, shuffle_particles
+from .motion import (
+    Step,
+    Streams,
+    block_rows,
+    first_population,
+    mean_spread,
+    moments,
+    move,
+    rows_per_stream,
+    shuffle_particles,
+)
 from .parameters import PAPER, Parameters, as_selector, beta_auto, check_count, check_number
 from .result import build_result
 from .state import State
@@ -213,14 +224,22 @@ class SCB2OOptimizer:
         if self.x_opt is not None and self.x_opt.shape != (box.d,):
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
         self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
+        self._scale_rows = self._scale
+        if self._xp is np:
+            self._low, self._high, self._scale_rows = (
+                block_rows(v, self.n_particles) for v in (self._low, self._high, self._scale)
+            )
         self._started_at: float | None = None
+        # what does not change between iterations, once it is known
+        self._fixed_settings: Settings | None = None
+        self._fixed_step: Step | None = None
 
         streams = make_streams(random_state, self.n_runs, -(-self.n_particles // rows_per_stream(box.d)))
         y = self._fresh(streams)
         spread = self._spread(y)
         self._state = State(
             y, spread, self._xp.full_like(y[:, :1, 0], np.inf), streams, History(self.n_runs), (0, self.batch_size),
-            first_spread=spread, **{name: np.zeros(self.n_runs, np.int64) for name in ("nfev_lower", "nfev_upper", "n_failed")},
+            first_spread=spread,
         )  # fmt: skip
 
     @classmethod
@@ -285,7 +304,7 @@ class SCB2OOptimizer:
                 self._place(points)
             state.injected = []
             state.pending = state.moved = True
-        return self._unbatched(self._to_user(state.y[:, slice(*state.rows), :]))
+        return self._unbatched(self._to_user(state.batch))
 
     def needs_upper(self, L: Any) -> Array:
         """Rows of the pending batch whose upper value can matter, given the lower values.
@@ -335,8 +354,7 @@ class SCB2OOptimizer:
         if L is None and self.parameters.selection == "none":
             L = np.zeros(self._value_shape)
         L, G = self._values("L", L), self._values("G", G)
-        y = state.y[:, slice(*state.rows), :]
-        update = update_consensus(y, L, G, self._settings(), state.lower_best, self._xp)
+        update = update_consensus(state.batch, L, G, self._settings(), state.lower_best, self._xp)
         # nothing has changed so far; from here on nothing is refused
         state.absorb(update, L, G, self._distance if self.x_opt is not None else None, self._still_below, self._xp)
         if update.dead is not None:
@@ -391,7 +409,7 @@ class SCB2OOptimizer:
         reasons, state = {}, self._state
         if self.max_iter is not None and state.n_iter >= self.max_iter:
             reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
-        used = int(state.nfev_lower.max())
+        used = state.nfev_lower
         if self.max_evals is not None and used + self.batch_size > self.max_evals:
             reasons["max_evals"] = (
                 f"{used} evaluations done, another {self.batch_size} would exceed max_evals={self.max_evals}"
@@ -466,7 +484,7 @@ class SCB2OOptimizer:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _value_shape(self) -> tuple[int, ...]:
         return (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
 
@@ -486,7 +504,8 @@ class SCB2OOptimizer:
         return as_values(name, values, self._value_shape, self._state.y, self._xp, self._device)
 
     def _to_user(self, y: Array) -> Array:
-        x = y * self._scale
+        # a vector of scales as rows where the rows are known: see block_rows
+        x = y * (self._scale_rows if y.shape[-2:] == self._scale_rows.shape else self._scale)
         if self._box.is_exact:
             return x
         return clamp(x, self._array(self._box.low), self._array(self._box.high), self._xp)
@@ -509,24 +528,38 @@ class SCB2OOptimizer:
         return None if value is None or value == "auto" else float(value)
 
     def _settings(self) -> Settings:
+        if self._fixed_settings is not None:
+            return self._fixed_settings
         p = self.parameters
         beta = self._number("beta")
-        return Settings(
+        settings = Settings(
             p.selection, p.selector, self._number("alpha"), beta_auto(self._box.d) if beta is None else beta,
             self._number("tau"), self._number("xi"), p.lower_tol, p.lower_max, p.upper_max,
         )  # fmt: skip
+        if not p.has_schedule("alpha", "beta", "tau", "xi"):
+            self._fixed_settings = settings
+        return settings
 
-    def _move(self) -> None:
-        """Move the particles of the last batch, and turn to the next batch."""
-        state, p, xp = self._state, self.parameters, self._xp
+    def _step(self) -> Step:
+        if self._fixed_step is not None:
+            return self._fixed_step
+        p = self.parameters
         lam, dt, sigma = self._number("lam"), self._number("dt"), self._number("sigma")
         if sigma is None:
             sigma = p.auto_sigma(self._box.d, lam, dt)
+        step = Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary)
+        if not p.has_schedule("lam", "dt", "sigma"):
+            self._fixed_step = step
+        return step
+
+    def _move(self) -> None:
+        """Move the particles of the last batch, and turn to the next batch."""
+        state, xp = self._state, self._xp
         start, stop = state.rows
         whole = stop - start == self.n_particles
         sums = move(
-            state.y if whole else state.y[:, start:stop, :], state.m, state.streams, self._low, self._high,
-            Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary), xp,
+            state.batch, state.m, state.streams, self._low, self._high,
+            self._step(), xp,
         )  # fmt: skip
         if state.alive is not None:  # runs without any consensus yet start anew
             state.y = xp.where(state.alive[:, None, None], state.y, self._fresh(state.streams))

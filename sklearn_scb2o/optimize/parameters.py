@@ -90,6 +90,10 @@ class Parameters:
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), sign=False)
 
+    def has_schedule(self, *names: str) -> bool:
+        """Whether any of these parameters is a schedule."""
+        return any(callable(getattr(self, name)) for name in names)
+
     def auto_sigma(self, d: int, lam: float, dt: float) -> float:
         """The noise that contracts at the standard rate, or at half of the rate without noise where that is less."""
         drift = abs(1.0 - lam * dt)

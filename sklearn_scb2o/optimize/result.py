@@ -38,10 +38,11 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
         (the larger one), ``n_failed``, ``success``, ``status``, ``message``, ``history``. With several runs the
         fields have a leading axis R.
     """
-    single = state.y.shape[0] == 1
+    n_runs = state.y.shape[0]
+    single = n_runs == 1
 
     def out(value: Any) -> Any:
-        array = np.asarray(value)
+        array = np.asarray(value) if np.ndim(value) else np.full(n_runs, value)
         if not single:
             return array
         return array[0] if array.ndim > 1 else array[0].item()
@@ -52,7 +53,7 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
     result = OptimizeResult(
         x=None, fun=np.nan, lower_fun=np.nan, consensus=None, best=None, population=None,
         nit=state.n_iter, nfev_lower=out(state.nfev_lower), nfev_upper=out(state.nfev_upper),
-        nfev=max(int(state.nfev_lower.max()), int(state.nfev_upper.max())), n_failed=out(state.n_failed),
+        nfev=max(state.nfev_lower, int(np.max(state.nfev_upper))), n_failed=out(state.n_failed),
         success=bool(converged), status=status,
         message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=history,
     )  # fmt: skip

@@ -41,26 +41,34 @@ class State:
     still_since: int = 0  #: iteration since which the consensus has stayed at still_at
     still_at: Array | None = None
     n_iter: int = 0
-    nfev_lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))  #: per run
-    nfev_upper: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
-    n_failed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    nfev_lower: int = 0  #: per run
+    nfev_upper: int | NDArray[np.int64] = 0  #: likewise; (R,) once it may differ between runs
+    n_failed: int | NDArray[np.int64] = 0
     failed_batches: int = 0  #: in a row, in which every run failed
     warned_failure: bool = False
     elapsed: float = 0.0  #: seconds spent before this process
+
+    @property
+    def batch(self) -> Array:
+        """The particles of the current batch, a view of `y`."""
+        start, stop = self.rows
+        return self.y if stop - start == self.y.shape[1] else self.y[:, start:stop, :]
 
     def absorb(
         self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType
     ) -> None:
         """Take in what an iteration has learned; told values L, G of shape (R, n)."""
-        start, stop = self.rows
         dead = update.dead
         self.pending = self.moved = False
         self.n_iter += 1
         n = L.shape[1]
         self.nfev_lower += n
-        failed = 0 if update.failed is None else _count(update.failed, xp)
-        self.nfev_upper += n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
-        self.n_failed += failed
+        failed: Any = 0.0
+        if update.failed is not None:
+            failed = _count(update.failed, xp)
+            self.n_failed = self.n_failed + failed
+        used = n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
+        self.nfev_upper = self.nfev_upper + used
         self.told_lower, self.told_upper, self.weights = L, G, update.weights
         self.lower_best = update.lower_best
         self.m_lower = self.m_upper = None
@@ -74,33 +82,34 @@ class State:
         else:
             self.m, self.alive = update.consensus, ~dead
         self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
-        self._renew_best(self.y[:, start:stop, :], update, xp)
+        if xp is np and dead is None and len(L) == 1:
+            self._renew_best_of_one(L, G, update)
+        else:
+            self._renew_best(update, xp)
 
         if still_below is not None and (
             self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
         ):
             self.still_since, self.still_at = self.n_iter, self.m
+        distance = np.nan if x_distance is None else x_distance(self.m)
+        ess = 1.0 / _run_values(xp.vecdot(update.weights, update.weights))
         self.history.append(
-            np.nan, np.nan, np.nan if x_distance is None else x_distance(self.m), _host(self.spread),
-            _host(1.0 / xp.vecdot(update.weights, update.weights)), _column(update.alpha), _column(update.tau),
-            _column(update.quantile), failed,
+            np.nan, np.nan, distance, _run_values(self.spread), ess, _run_values(update.alpha),
+            _run_values(update.tau), _run_values(update.quantile), failed,
         )  # fmt: skip
 
-    def _renew_best(self, y: Array, update: Update, xp: ModuleType) -> None:
+    def _renew_best(self, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
 
         The challenger is the particle of largest weight in the batch.
         """
+        y = self.batch
         n_runs, n, d = y.shape
-        if n_runs == 1:
-            i = int(xp.argmax(update.weights))
-            lower, upper, point = self.told_lower[:, i : i + 1], self.told_upper[:, i : i + 1], y[:, i, :]
-        else:
-            index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
-            lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
-            point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
+        index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
+        lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
+        point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
-            out = True if update.dead is None else ~update.dead[:, None]
+            out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
             self.best_lower, self.best_upper, self.best_y = lower * 0.0 + np.inf, upper * 0.0 + np.inf, point
         else:
             out = (self.best_lower > update.quantile) | (upper < self.best_upper)
@@ -112,6 +121,18 @@ class State:
         self.best_y = xp.where(out, point, self.best_y)
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
+
+    def _renew_best_of_one(self, L: Array, G: Array, update: Update) -> None:
+        """`_renew_best` of a single run on NumPy, where comparing numbers is many times cheaper than arrays."""
+        i = int(update.weights.argmax())
+        lower, upper = L.item(i), G.item(i)
+        if self.best_lower is not None and self.best_upper is not None:
+            best_lower, best_upper = self.best_lower.item(), self.best_upper.item()
+            is_better = upper < best_upper or (upper == best_upper and lower < best_lower)
+            if not (is_better or best_lower > _run_values(update.quantile)):
+                return
+        self.best_y = self.batch[:, i, :].copy()
+        self.best_lower, self.best_upper = L[:, i : i + 1].copy(), G[:, i : i + 1].copy()
 
     def to_dict(self) -> dict[str, Any]:
         """Arrays, numbers, strings, lists and dictionaries that hold the whole state; nothing is shared."""
@@ -162,9 +183,11 @@ def _host(x: Any) -> NDArray[Any]:
     return x if isinstance(x, np.ndarray) else np.asarray(x)
 
 
-def _column(x: Any) -> Any:
-    """A number, or an array of shape (R, 1) as (R,)."""
-    return x if isinstance(x, (int, float)) else _host(x)[:, 0]
+def _run_values(x: Any) -> Any:
+    """A number for each run, from a number or an array of R elements: a float for one run, else an array (R,)."""
+    if isinstance(x, float):
+        return x
+    return x.item() if isinstance(x, np.ndarray) and x.size == 1 else _host(x).reshape(-1)
 
 
 def _count(mask: Array, xp: ModuleType) -> NDArray[np.int64]:

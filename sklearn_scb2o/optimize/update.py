@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import NamedTuple
 
+import numpy as np
+
 from ..particles import (
+    SELECTORS,
     OrderStatistics,
     Selector,
     alpha_from_rank,
@@ -16,14 +21,16 @@ from ..particles import (
     soft_selection,
     tau_from_spread,
 )
-from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
+from ..particles.backend import Array, any_true, clamp, float_info, row_min
+from .one_run import weigh
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 # Relative accuracy of the mean selection weight within the iteration.
 _RTOL = 1e-9
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True)
+class Settings:
     """The numbers of one iteration; alpha and tau are None where they adapt, xi is None where it is not given."""
 
     selection: str
@@ -35,6 +42,16 @@ class Settings(NamedTuple):
     lower_tol: float
     lower_max: float | None
     upper_max: float | None
+
+    @cached_property
+    def is_usual(self) -> bool:
+        """Whether these are the settings that `weigh` knows."""
+        return (
+            self.selection == "soft"
+            and self.selector == SELECTORS["logistic"]
+            and self.tau is self.xi is self.lower_max is self.upper_max is None
+            and not self.lower_tol
+        )
 
 
 class Selected(NamedTuple):
@@ -55,7 +72,7 @@ class Update(NamedTuple):
     failed: Array | None  #: (R, N), evaluations that failed; None if there are none
     evaluated_upper: Array | None  #: (R, N), rows whose upper value is known or was needed; None if all are
     dead: Array | None  #: (R,), runs whose evaluations all failed; None if there are none
-    quantile: Array  #: (R, 1)
+    quantile: Array | float  #: hard quantile, (R, 1)
     alpha: Array | float
     tau: Array | float
     lower_best: Array  #: smallest lower value so far, (R, 1); kept up with a `lower_tol`
@@ -89,7 +106,7 @@ def select(
         return Selected(0.0 * order.ordered, lower <= order.at, order.at, order.rank, 0.0)
     eps, cut, _ = float_info(lower, xp)
     tau: Array | float
-    if settings.xi is not None:
+    if settings.xi is not None and alpha is not None:
         tau = 1.0 / (settings.xi * alpha)  # xi = 1 / (tau alpha)
     elif settings.tau is not None:
         tau = settings.tau
@@ -134,6 +151,12 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
     Update
     """
     lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
+    alpha: Array | float | None
+    if xp is np and len(L) == 1 and settings.is_usual:
+        known = weigh(L, G, settings.beta, settings.alpha, _RTOL)
+        if known is not None:
+            weights, quantile, alpha, tau = known
+            return Update(weights, np.matmul(weights, y[0]), None, None, None, quantile, alpha, tau, lower_best)
     if is_tame(G, xp) and is_tame(L, xp):
         lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:
@@ -148,7 +171,7 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
         upper = xp.minimum(upper, settings.upper_max)
 
     order = order_statistics(lower, settings.beta, xp=xp)
-    alpha: Array | float | None = settings.alpha
+    alpha = settings.alpha
     if alpha is None:
         inside = lower < math.inf if settings.selection == "none" else lower <= order.at
         alpha = alpha_from_rank(upper, inside, _alpha_rank(order.rank, xp), xp=xp)
@@ -181,9 +204,11 @@ def _alpha_rank(rank: Array | int, xp: ModuleType) -> Array | int:
     return xp.astype(xp.maximum(xp.round(ALPHA_FRACTION * rank), 1.0), xp.int64)
 
 
-@overflow_is_infinity
 def is_tame(values: Array, xp: ModuleType) -> bool:
     """Whether all values are finite and so far from overflow that nothing needs care: nearly always."""
+    if xp is np:
+        flat = values.reshape(-1)
+        return bool(flat.dot(flat) < math.inf)  # which gives no warnings
     return not any_true(~(xp.vecdot(values, values) < math.inf), xp)
 
 

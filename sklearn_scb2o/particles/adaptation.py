@@ -12,10 +12,13 @@ from .backend import Array, any_true, float_info, get_namespace, overflow_is_inf
 from .dynamics import NOISES
 from .selection import OrderStatistics
 
+#: The default of `alpha_from_rank`.
+ALPHA_DECAY = 2.0
+
 
 @overflow_is_infinity
 def alpha_from_rank(
-    G: Array, selected: Array, rank: Array | int, decay: float = 2.0, *, xp: ModuleType | None = None
+    G: Array, selected: Array, rank: Array | int, decay: float = ALPHA_DECAY, *, xp: ModuleType | None = None
 ) -> Array:
     r"""Inverse temperature that gives the particle of a given rank the weight exp(-decay) of the best.
 

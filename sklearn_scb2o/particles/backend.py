@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
+from scipy.special import xlogy
 
 Array: TypeAlias = Any  # any array of a library that follows the Python array API standard
 
@@ -49,21 +50,28 @@ def like(value: Any, x: Array, xp: ModuleType) -> Array:
 def row_sum(x: Array, xp: ModuleType) -> Array:
     """Sum over the last axis, kept."""
     if xp is np:
-        return np.add.reduce(x, -1, None, None, True)
+        return np.add.reduce(x, axis=-1, keepdims=True)
+    return xp.sum(x, axis=-1, keepdims=True)
+
+
+def row_total(x: Array, xp: ModuleType) -> Array:
+    """Sum over the last axis, kept; on NumPy strictly from left to right, as a loop over Python floats adds."""
+    if xp is np:
+        return np.add.accumulate(x, -1)[..., -1:]
     return xp.sum(x, axis=-1, keepdims=True)
 
 
 def row_min(x: Array, xp: ModuleType) -> Array:
     """Minimum over the last axis, kept."""
     if xp is np:
-        return np.minimum.reduce(x, -1, None, None, True)
+        return np.minimum.reduce(x, axis=-1, keepdims=True)
     return xp.min(x, axis=-1, keepdims=True)
 
 
 def row_max(x: Array, xp: ModuleType) -> Array:
     """Maximum over the last axis, kept."""
     if xp is np:
-        return np.maximum.reduce(x, -1, None, None, True)
+        return np.maximum.reduce(x, axis=-1, keepdims=True)
     return xp.max(x, axis=-1, keepdims=True)
 
 
@@ -82,40 +90,42 @@ def clamp(x: Array, low: Any, high: Any, xp: Any) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-#: Arithmetic on Python floats under the names of the standard. Exponentials and logarithms are NumPy's, so that one
-#: run alone and the same run among many agree to the bit.
-_FLOATS = SimpleNamespace(
+#: Arithmetic on Python floats under the names of the standard.
+FLOATS = SimpleNamespace(
     where=lambda condition, a, b: a if condition else b,
     maximum=max,
     minimum=min,
     abs=abs,
-    sqrt=math.sqrt,
-    exp=lambda x: float(np.exp(x)),
-    log=lambda x: float(np.log(x)),
+    log=math.log,
 )
+
+
+def log_as_floats(x: Any, lib: Any) -> Any:
+    """Logarithm; on NumPy that of the C library, as for floats, where NumPy's own may differ in the last bit."""
+    return xlogy(1.0, x) if lib is np and x.dtype == np.float64 else lib.log(x)
 
 
 def run_numbers(xp: ModuleType, *columns: Array) -> tuple[Any, ...]:
     """The numbers of each run, for iterative solvers: a namespace to compute with, and `columns` as it takes them.
 
-    Columns have shape (..., 1). A single run on NumPy becomes Python floats, on which the dozens of small operations
-    of a solver cost a tenth of those on arrays; `as_column` turns them back.
+    Columns have shape (..., 1). A single run in float64 on NumPy becomes Python floats, on which the dozens of small
+    operations of a solver cost a tenth of those on arrays; `as_column` turns them back.
     """
-    if xp is np and columns[0].size == 1:
-        return _FLOATS, *[c.item() for c in columns]
+    if xp is np and columns[0].size == 1 and columns[0].dtype == np.float64:
+        return FLOATS, *[c.item() for c in columns]
     return xp, *columns
 
 
 def as_number(column: Any, lib: Any) -> Any:
     """A (..., 1) array or a number as a number of the namespace `lib` that `run_numbers` returned."""
-    return column.item() if lib is _FLOATS and isinstance(column, np.ndarray) else column
+    return column.item() if lib is FLOATS and isinstance(column, np.ndarray) else column
 
 
 def as_column(number: Any, x: Array, lib: Any) -> Array:
     """A number of the namespace `lib` as a (..., 1) array of the type of `x`."""
-    return np.array(number, dtype=x.dtype, ndmin=x.ndim) if lib is _FLOATS else number
+    return np.array(number, dtype=x.dtype, ndmin=x.ndim) if lib is FLOATS else number
 
 
 def is_true_anywhere(condition: Any, lib: Any) -> bool:
     """Whether a comparison of run numbers holds in any run."""
-    return condition if lib is _FLOATS else any_true(condition, lib)
+    return condition if lib is FLOATS else any_true(condition, lib)

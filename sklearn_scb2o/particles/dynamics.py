@@ -45,15 +45,22 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
     (array([5.]), array([1.]))
     """
     xp = get_namespace(z, xp=xp)
-    if noise == "anisotropic":
-        size = xp.abs(z)
-    elif noise in NOISES:
+    size, unit = diffusion_size(z, noise, cap, xp)
+    return size if unit == 1.0 else size * unit
+
+
+def diffusion_size(z: Array, noise: str, cap: float | None, xp: ModuleType) -> tuple[Array, float]:
+    """`diffusion` as an array and a number to multiply it by, which the caller may join with other numbers."""
+    unit = 1.0
+    if noise == "scaled":
+        size, unit = xp.sqrt(row_dot(z, z, xp)), 1.0 / math.sqrt(z.shape[-1])
+    elif noise == "isotropic":
         size = xp.sqrt(row_dot(z, z, xp))
+    elif noise == "anisotropic":
+        size = xp.abs(z)
     else:
         raise ValueError(f"noise={noise!r} is not one of {NOISES}")
-    if cap is not None:
-        size = xp.minimum(size, cap)
-    return size * (1.0 / math.sqrt(z.shape[-1])) if noise == "scaled" else size
+    return (size if cap is None else xp.minimum(size, cap)), unit
 
 
 def euler_maruyama_step(
@@ -104,7 +111,8 @@ def euler_maruyama_step(
     """
     xp = get_namespace(x, normals, xp=xp)
     z = x - m
-    moved = normals * (diffusion(z, noise, cap=cap, xp=xp) * (sigma * dt**0.5))
+    size, unit = diffusion_size(z, noise, cap, xp)
+    moved = normals * (size * (unit * sigma * dt**0.5))
     z *= -(lam * dt)
     moved += z
     moved += x

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
@@ -20,20 +20,15 @@ from .backend import (
     clamp,
     float_info,
     get_namespace,
-    is_true_anywhere,
     overflow_is_infinity,
     row_sum,
     run_numbers,
 )
+from .offset import solve_offset, sums_of_rows
 
 # The rank ceil(beta * n) is taken of beta * n less this relative slack, so that 0.07 * 100 = 7.000000000000001
 # is rank 7 and not 8.
 _RANK_SLACK = 1e-12
-# Plain Newton steps before the bracket is kept as well; nearly always they are enough.
-_PLAIN_STEPS = 8
-_MAX_STEPS = 200
-# Rows up to this length are summed by a matrix product.
-_SHORT = 4096
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,7 @@ def check_selector(selector: Selector, xp: ModuleType | None = None) -> None:
 class OrderStatistics(NamedTuple):
     """What the sorted lower values say about the quantile."""
 
-    count: Array | int  #: n, evaluations that did not fail; an int where it is N in every run, else (..., 1)
+    count: Array | int  # type: ignore[assignment]  #: n, evaluations that did not fail; an int where it is N in every run, else (..., 1)
     rank: Array | int  #: k = ceil(beta n), likewise
     first: Array  #: L_(1), shape (..., 1)
     at: Array  #: L_(k), the hard quantile, shape (..., 1)
@@ -198,7 +193,7 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     ordered = xp.sort(L, axis=-1)
     N = L.shape[-1]
     if not any_true(ordered[..., -1] == math.inf, xp):
-        k = min(N, max(1, math.ceil(beta * N * (1 - _RANK_SLACK))))
+        k = quantile_rank(beta, N)
         at = ordered[..., k - 1 : k]
         after = ordered[..., k : k + 1] if k < N else at + math.inf
         return OrderStatistics(N, k, ordered[..., :1], at, after, ordered)
@@ -209,6 +204,12 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     at = xp.take_along_axis(padded, index - 1, axis=-1)
     after = xp.take_along_axis(padded, index, axis=-1)
     return OrderStatistics(count, rank, ordered[..., :1], at, after, ordered)
+
+
+@lru_cache(maxsize=64)
+def quantile_rank(beta: float, n: int) -> int:
+    """The rank ceil(beta n) of the hard quantile of n values."""
+    return min(n, max(1, math.ceil(beta * n * (1 - _RANK_SLACK))))
 
 
 def hard_quantile(L: Array, beta: float, *, xp: ModuleType | None = None) -> Array:
@@ -296,10 +297,7 @@ def soft_selection(
     and the selection weights are ``eta_i = psi((q - L_i)/tau)``, returned as logarithms. For tau -> 0 they become
     those of `hard_selection`, for tau -> infinity they all become beta.
 
-    With k = ceil(beta n), the equation says that the weight that the k smallest values lack equals the weight of the
-    others, up to k - beta n. Both sides are close to exponentials, of opposite sign, in ``s = (q - L_(k)) / tau``:
-    Newton's method on the difference of their logarithms takes three steps as a rule. Order statistics bound s from
-    both sides, within about 100 whatever the values, and steps that leave these bounds become bisections.
+    It is solved by Newton's method, see `solve_offset`, in three steps as a rule.
 
     Parameters
     ----------
@@ -343,83 +341,20 @@ def soft_selection(
     order = order_statistics(L, beta, xp=xp) if order is None else order
     eps, tiny, _ = float_info(L, xp)
     beta = min(max(beta, tiny), 1.0 - eps)  # beta = 1 has no finite quantile: stop one rounding short of it
-    n, k = order.count, order.rank
     if rtol is None:
         rtol = 1e-13 if eps < 1e-10 else 4e-6
     lib, at, after = run_numbers(xp, order.at, order.after)
-    tau = as_number(tau, lib)
-    gap = (after - at) / tau  # z_(k+1)
-    low, above, high, lacking = _offset_bounds(selector, beta, n, k, eps, xp)
-    high = lib.maximum(lib.minimum(gap + above, high), low)
-    s = lib.minimum(0.5 * gap, lacking) if start is None else (as_number(start, lib) - at) / tau
-    s = clamp(s, low, high, lib)
-
-    z = (order.ordered - at) / tau  # (L_(i) - L_(k)) / tau; infinities are right limits
-    split = _splitter(k, z, lib, xp)
-    missing, weight = k - beta * n, beta * n
-    close = 0.1 * math.sqrt(rtol) * weight
-    for step in range(_MAX_STEPS):
-        psi, slope = selector.psi_and_slope(s - z, xp)
-        # of the k smallest: what their weight lacks of k; of the others: their weight, up to k - beta n
-        lack, others = split(psi)
-        lack, others = k - lack, missing + others
-        error = lib.abs(others - lack)
-        if not is_true_anywhere(error > rtol * weight, lib):
-            break
-        inner, outer = split(slope)
-        a, b = lib.maximum(others, tiny), lib.maximum(lack, eps * k)
-        newton = s - lib.log(a / b) / lib.maximum(outer / a + inner / b, tiny)
-        if step >= _PLAIN_STEPS:
-            short = others < lack
-            low, high = lib.where(short, s, low), lib.where(short, high, s)
-            newton = lib.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-        s = clamp(newton, low, high, lib)
-        if step < _PLAIN_STEPS and not is_true_anywhere(error > close, lib):
-            break  # the step just made squares the error
+    n, k, tau = (as_number(v, lib) for v in (order.count, order.rank, tau))
+    if lib is not xp:
+        n, k = int(n), int(k)
+    z = (order.ordered - at) / tau  # infinities are right limits
+    s = solve_offset(
+        sums_of_rows(selector, z, k, lib, xp), (after - at) / tau, selector, beta, n, k,
+        start=None if start is None else (as_number(start, lib) - at) / tau,
+        rtol=rtol, eps=eps, tiny=tiny, lib=lib, xp=xp,
+    )  # fmt: skip
     quantile = as_column(at + tau * s, L, lib)
     return Selection(quantile, selector.log_psi(s - (L - at) / tau, xp))
-
-
-def _splitter(k: Array | int, z: Array, lib: Any, xp: ModuleType) -> Callable[[Array], tuple[Any, Any]]:
-    """A function that sums, of an array in order, the first k of each row, and the others."""
-    if lib is not xp and z.shape[-1] <= _SHORT:
-        parts = _indicators(k, z.shape[-1], z.dtype)
-        return lambda v: np.matmul(v, parts).ravel().tolist()  # both sums in one operation
-    if isinstance(k, int):
-        return lambda v: tuple(as_number(row_sum(part, xp), lib) for part in (v[..., :k], v[..., k:]))
-    first = xp.astype(xp.arange(z.shape[-1], dtype=k.dtype) < k, z.dtype)
-    return lambda v: (row_sum(v * first, xp), row_sum(v * (1.0 - first), xp))
-
-
-@lru_cache(maxsize=64)
-def _indicators(k: int, n: int, dtype: Any) -> Array:
-    first = np.arange(n) < k
-    return np.stack([first, ~first], axis=1).astype(dtype)
-
-
-def _offset_bounds(
-    selector: Selector, beta: float, count: Array | int, rank: Array | int, eps: float, xp: ModuleType
-) -> tuple[Any, Any, Any, Any]:
-    """Bounds of s = (q - L_(k))/tau: `low`, `above` to be added to z_(k+1) = (L_(k+1) - L_(k))/tau, `high`; a guess.
-
-    With F the mean of the n weights, ``F <= (k - 1 + (n - k + 1) psi(s)) / n`` bounds the root from below, and
-    ``F >= k psi(s) / n`` as well as ``F >= (k + 1) psi(s - z_(k+1)) / n`` from above. The guess, for L_(k) far from
-    its neighbours, gives it the weight that is missing.
-    """
-    if isinstance(count, int):
-        return _common_offset_bounds(selector, beta, count, cast(int, rank), eps)
-    expected = beta * count
-    remainder = xp.maximum(expected - rank + 1.0, xp.minimum(expected, eps * count))
-    low = selector.inverse(remainder / (count - rank + 1.0) * (1.0 - eps), xp)
-    above = selector.inverse(expected / (rank + 1.0), xp)
-    high = selector.inverse(xp.minimum(expected / rank, xp.full_like(expected, 1.0 - eps)), xp)
-    return low, above, high, selector.inverse(xp.minimum(remainder, xp.full_like(expected, 1.0 - eps)), xp)
-
-
-@lru_cache(maxsize=64)
-def _common_offset_bounds(selector: Selector, beta: float, count: int, rank: int, eps: float) -> tuple[float, ...]:
-    n, k = np.asarray([float(count)]), np.asarray([float(rank)])
-    return tuple(float(bound[0]) for bound in _offset_bounds(selector, beta, n, k, eps, np))
 
 
 def soft_quantile(

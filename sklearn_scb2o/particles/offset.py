@@ -1,0 +1,188 @@
+"""The equation of the soft quantile, solved for the offset ``s = (q - L_(k)) / tau``.
+
+With ``z_i = (L_(i) - L_(k)) / tau`` in order and k = ceil(beta n), the equation ``sum_i psi(s - z_i) = beta n`` says
+that the weight that the k smallest values lack equals the weight of the others, up to k - beta n. Both sides are close
+to exponentials, of opposite sign, in s.
+
+The equation is solved on arrays, for all runs at once, or on Python floats, for one run, which on short rows is many
+times faster. Both do the same arithmetic in the same order: a run has the same offset, to the bit, alone and among
+others.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .backend import Array, as_number, clamp, is_true_anywhere, log_as_floats, row_sum, row_total
+
+if TYPE_CHECKING:
+    from .selection import Selector
+
+# Plain Newton steps before the bracket is kept as well; nearly always they are enough.
+_PLAIN_STEPS = 8
+_MAX_STEPS = 200
+# A summand below this part of a sum changes it by less than half its rounding.
+_NEGLIGIBLE = 2.0**-55
+#: Rows up to this length can be solved on floats.
+SHORT = 512
+#: Distance from 1 to the next float, and smallest normal float, of Python floats.
+EPS, TINY = sys.float_info.epsilon, sys.float_info.min
+
+
+class Sums(NamedTuple):
+    """Sums of psi and of its slope over the k smallest values and over the others."""
+
+    psi_inside: Any
+    psi_outside: Any
+    slope_inside: Any
+    slope_outside: Any
+
+
+def solve_offset(
+    sums: Callable[[Any], Sums], gap: Any, selector: Selector, beta: float, n: Any, k: Any, *, start: Any = None,
+    rtol: float, eps: float, tiny: float, lib: Any, xp: ModuleType,
+) -> Any:  # fmt: skip
+    """The offset s of each run, by Newton's method on the difference of the logarithms of both sides.
+
+    Order statistics bound s from both sides, within about 100 whatever the values, and steps that leave these bounds
+    become bisections.
+
+    Parameters
+    ----------
+    sums : callable
+        ``sums(s)``, see `sums_of_rows`.
+    gap : float or array of shape (..., 1)
+        ``z_(k+1)``, +inf where k = n.
+    selector, beta
+        As in `soft_selection`, with beta < 1.
+    n, k : int, or arrays of shape (..., 1)
+        Evaluations that count, and the rank.
+    start : float or array of shape (..., 1), optional
+        First guess.
+    rtol : float
+        Relative accuracy of the mean weight.
+    eps, tiny : float
+        Distance from 1 to the next float, smallest normal float.
+    lib, xp
+        The namespaces of numbers, as `run_numbers` returns it, and of arrays.
+    """
+    low, above, high, lacking = _offset_bounds(selector, beta, n, k, eps, xp)
+    high = lib.maximum(lib.minimum(gap + above, high), low)
+    s = clamp(lib.minimum(0.5 * gap, lacking) if start is None else start, low, high, lib)
+    missing, weight = k - beta * n, beta * n
+    close = 0.1 * math.sqrt(rtol) * weight
+    searching: Any = True  # for each run: one that has its solution must not move on because another has not
+    for step in range(_MAX_STEPS):
+        inside, outside, inner, outer = sums(s)
+        lack, others = k - inside, missing + outside
+        error = lib.abs(others - lack)
+        searching = searching & (error > rtol * weight)
+        if not is_true_anywhere(searching, lib):
+            break
+        a, b = lib.maximum(others, tiny), lib.maximum(lack, eps * k)
+        newton = s - log_as_floats(a / b, lib) / lib.maximum(outer / a + inner / b, tiny)
+        if step >= _PLAIN_STEPS:
+            short = others < lack
+            low, high = lib.where(short, s, low), lib.where(short, high, s)
+            newton = lib.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+        s = lib.where(searching, clamp(newton, low, high, lib), s)
+        if step < _PLAIN_STEPS:
+            searching = searching & (error > close)  # below, the step just made squares the error
+            if not is_true_anywhere(searching, lib):
+                break
+    return s
+
+
+def sums_of_rows(selector: Selector, z: Array, k: Any, lib: Any, xp: ModuleType) -> Callable[[Any], Sums]:
+    """The sums of all runs, z of shape (..., N) in order; k an int, or an array of shape (..., 1)."""
+    n = z.shape[-1]
+    # summing from left to right does not depend on whether others are masked; of long rows it would not be accurate
+    in_order = xp is np and n <= SHORT and z.dtype == np.float64
+    total = row_total if in_order else row_sum
+    if isinstance(k, int) and k < n and (in_order or xp is not np):
+
+        def split(v: Array) -> tuple[Any, Any]:
+            return as_number(total(v[..., :k], xp), lib), as_number(total(v[..., k:], xp), lib)
+    else:
+        first = xp.astype(xp.arange(n, dtype=z.dtype) < k, z.dtype)
+
+        def split(v: Array) -> tuple[Any, Any]:
+            return as_number(total(v * first, xp), lib), as_number(total(v * (1.0 - first), xp), lib)
+
+    def sums(s: Any) -> Sums:
+        (inside, outside), (inner, outer) = map(split, selector.psi_and_slope(s - z, xp))
+        return Sums(inside, outside, inner, outer)
+
+    return sums
+
+
+def solve_offset_of_floats(
+    z: list[float], selector: Selector, beta: float, n: int, k: int, rtol: float
+) -> float | None:
+    """`solve_offset` of one run for the logistic selector, on floats; None where it takes more than the plain steps.
+
+    z holds, in order, the values of the run that can have weight, more than k and all within 600 of any offset.
+    """
+    low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
+    inside, outside, gap = z[:k], z[k:], z[k]
+    high = max(min(gap + above, high), low)
+    s: float = min(max(min(0.5 * gap, lacking), low), high)
+    missing, weight = k - beta * n, beta * n
+    close, exp, log = 0.1 * math.sqrt(rtol) * weight, math.exp, math.log
+    for _ in range(_PLAIN_STEPS):
+        within = others = inner = outer = 0.0
+        for v in inside:
+            psi = 1.0 / (1.0 + exp(v - s))
+            within += psi
+            inner += psi - psi * psi
+        for v in outside:
+            psi = 1.0 / (1.0 + exp(v - s))
+            if psi < _NEGLIGIBLE * outer:
+                break  # as are all that follow
+            others += psi
+            outer += psi - psi * psi
+        lack, others = k - within, missing + others
+        error = abs(others - lack)
+        if not error > rtol * weight:
+            return s
+        a, b = max(others, TINY), max(lack, EPS * k)
+        newton = s - log(a / b) / max(outer / a + inner / b, TINY)
+        s = min(max(newton, low), high)
+        if not error > close:
+            return s
+    return None
+
+
+def _offset_bounds(
+    selector: Selector, beta: float, count: Any, rank: Any, eps: float, xp: ModuleType
+) -> tuple[Any, Any, Any, Any]:
+    """Bounds of s: `low`, `above` to be added to z_(k+1), `high`; a guess.
+
+    With F the mean of the n weights, ``F <= (k - 1 + (n - k + 1) psi(s)) / n`` bounds the root from below, and
+    ``F >= k psi(s) / n`` as well as ``F >= (k + 1) psi(s - z_(k+1)) / n`` from above. The guess, for L_(k) far from
+    its neighbours, gives it the weight that is missing.
+    """
+    if isinstance(count, int):
+        return _common_offset_bounds(selector, beta, count, rank, eps)
+    expected = beta * count
+    remainder = xp.maximum(expected - rank + 1.0, xp.minimum(expected, eps * count))
+    low = selector.inverse(remainder / (count - rank + 1.0) * (1.0 - eps), xp)
+    above = selector.inverse(expected / (rank + 1.0), xp)
+    high = selector.inverse(xp.minimum(expected / rank, xp.full_like(expected, 1.0 - eps)), xp)
+    return low, above, high, selector.inverse(xp.minimum(remainder, xp.full_like(expected, 1.0 - eps)), xp)
+
+
+@lru_cache(maxsize=64)
+def _common_offset_bounds(
+    selector: Selector, beta: float, count: int, rank: int, eps: float
+) -> tuple[float, float, float, float]:
+    n, k = np.asarray([float(count)]), np.asarray([float(rank)])
+    low, above, high, guess = (float(bound[0]) for bound in _offset_bounds(selector, beta, n, k, eps, np))
+    return low, above, high, guess

@@ -1,0 +1,117 @@
+"""Run r of several equals the same run alone, to the bit; and so do the shortcuts that only a single run can take."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o.optimize import update as update_module
+from sklearn_scb2o.optimize.one_run import weigh
+from sklearn_scb2o.optimize.update import Settings, update_consensus
+from sklearn_scb2o.particles import SELECTORS, soft_selection
+from sklearn_scb2o.problems import circle, sphere, star
+
+RUNS, STEPS = 5, 60
+#: One dimension: the problems of the library have two or more.
+LINE = SimpleNamespace(
+    name="line",
+    bounds=np.asarray([[-3.0, 3.0]]),
+    lower=lambda x: (x[..., 0] ** 2 - 1.0) ** 2,
+    upper=lambda x: (x[..., 0] - 2.0) ** 2,
+)
+CASES = [
+    *[(problem, n, {}) for problem in (LINE, sphere(2), sphere(5), circle(), star()) for n in (7, 100, 300)],
+    (circle(), 100, {"boundary": "periodic"}),
+    (circle(), 100, {"boundary": "clip", "noise": "anisotropic", "selector": "gumbel"}),
+    (circle(), 100, {"batch_size": 40, "alpha": 30.0}),
+    (circle(), 600, {}),
+    (circle(), 100, {"dtype": "float32"}),
+]
+
+
+def trace(problem, n, options, seed, n_runs, fail=None):
+    """Every population asked, (steps, R, n, d), and the result of some iterations."""
+    optimizer = SCB2OOptimizer(problem.bounds, n_particles=n, n_runs=n_runs, random_state=seed, **options)
+    asked = []
+    for step in range(STEPS):
+        x = optimizer.ask()
+        lower, upper = problem.lower(x), problem.upper(x)
+        if fail is not None:
+            lower = fail(step, x, lower)
+        optimizer.tell(lower, upper)
+        asked.append(x if n_runs > 1 else x[None])
+    return np.stack(asked), optimizer.result
+
+
+def check_runs(problem, n, options, fail=None):
+    asked, result = trace(problem, n, options, np.random.SeedSequence(11), RUNS, fail)
+    for r, seed in enumerate(np.random.SeedSequence(11).spawn(RUNS)):
+        asked_alone, alone = trace(problem, n, options, seed, 1, fail)
+        np.testing.assert_array_equal(asked_alone[:, 0], asked[:, r])
+        np.testing.assert_array_equal(alone.consensus.x, result.consensus.x[r])
+        for name in ("x", "lower", "upper"):
+            np.testing.assert_array_equal(alone.best[name], result.best[name][r])
+        assert (alone.nfev_lower, alone.nfev_upper, alone.n_failed) == (
+            result.nfev_lower[r], result.nfev_upper[r], result.n_failed[r],
+        )  # fmt: skip
+        for name, column in alone.history.items():
+            np.testing.assert_array_equal(column, result.history[name][:, r], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("problem", "n", "options"), CASES, ids=[f"{p.name}-{p.bounds.shape[0]}-{n}-{'-'.join(o)}" for p, n, o in CASES]
+)
+def test_runs_equal_single_runs(problem, n, options):
+    check_runs(problem, n, options)
+
+
+def test_soft_selection_keeps_float32():
+    L = np.random.default_rng(0).exponential(size=(5, 100)).astype(np.float32)
+    selection = soft_selection(L, 0.1, 0.01)
+    assert selection.quantile.dtype == selection.log_eta.dtype == np.float32
+
+
+def test_runs_with_failures_equal_single_runs():
+    # more failures in some runs than in others: fewer values count there
+    check_runs(circle(), 100, {}, fail=lambda step, x, lower: np.where(x[..., 0] > 0.6, np.nan, lower))
+
+
+def values(kind, rng, n):
+    if kind == "normal":
+        return rng.normal(size=n)
+    if kind == "heavy":
+        return rng.standard_cauchy(size=n) ** 3
+    if kind == "ties":
+        return np.round(rng.normal(size=n), 1)
+    if kind == "clusters":
+        return rng.normal(size=n) * 1e-3 + rng.integers(0, 5, size=n)
+    return 10.0 ** rng.uniform(-30, 30, size=n)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "ties", "clusters", "scales"])
+@pytest.mark.parametrize("alpha", [None, 30.0])
+def test_floats_equal_arrays(kind, alpha, monkeypatch):
+    rng, used = np.random.default_rng(5), 0
+
+    def count(*args):
+        nonlocal used
+        known = weigh(*args)
+        used += known is not None
+        return known
+
+    for _ in range(200):
+        n, d = int(rng.choice([7, 40, 100, 300])), int(rng.choice([1, 2, 5]))
+        beta = float(rng.choice([0.02, 0.1, 0.3, 0.7]))
+        L, G, y = values(kind, rng, n)[None], values(kind, rng, n)[None], rng.normal(size=(1, n, d))
+        settings = Settings("soft", SELECTORS["logistic"], alpha, beta, None, None, 0.0, None, None)
+        best = np.full((1, 1), np.inf)
+        monkeypatch.setattr(update_module, "weigh", count)
+        floats = update_consensus(y, L, G, settings, best, np)
+        monkeypatch.setattr(update_module, "weigh", lambda *_: None)
+        arrays = update_consensus(y, L, G, settings, best, np)
+        for name in ("weights", "consensus", "quantile", "alpha", "tau"):
+            np.testing.assert_array_equal(
+                np.ravel(getattr(floats, name)), np.ravel(getattr(arrays, name)), err_msg=name
+            )
+    assert used > 20
