@@ -67,4 +67,5 @@ class History:
 
     def last(self, name: str) -> NDArray[np.float64]:
         """A column of the last row, (R,)."""
-        return self._rows[self.length - 1, _INDEX[name]]
+        self._write()
+        return self._rows[self._written - 1, _INDEX[name]]

@@ -8,7 +8,7 @@ import warnings
 from dataclasses import replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult
@@ -416,7 +416,7 @@ class SCB2OOptimizer:
             )
         if self.max_time is not None and self.elapsed >= self.max_time:
             reasons["max_time"] = f"{self.elapsed:.3g} seconds passed, max_time={self.max_time:g}"
-        if state.n_iter and bool(self._xp.all(state.spread <= self.tol * state.first_spread)):
+        if state.n_iter and bool(self._xp.all(state.spread <= self.tol * cast(Array, state.first_spread))):
             reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
         if self.stagnation is not None and state.n_iter - state.still_since >= self.stagnation:
             reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
 _PLAIN_STEPS = 8
 _MAX_STEPS = 200
+# Below this expected weight the equation is taken as it stands, log(sum psi) = log(beta n): what a single particle
+# lacks of 1 then says little about its weight.
+_ALONE = 0.5
+# A step that should leave this part of the tolerance is not checked.
+_MARGIN = 0.1
 # A summand below this part of a sum changes it by less than half its rounding.
 _NEGLIGIBLE = 2.0**-55
 #: Rows up to this length can be solved on floats.
@@ -76,28 +81,50 @@ def solve_offset(
     low, above, high, lacking = _offset_bounds(selector, beta, n, k, eps, xp)
     high = lib.maximum(lib.minimum(gap + above, high), low)
     s = clamp(lib.minimum(0.5 * gap, lacking) if start is None else start, low, high, lib)
-    missing, weight = k - beta * n, beta * n
-    close = 0.1 * math.sqrt(rtol) * weight
+    weight = beta * n
+    alone = weight < _ALONE
     searching: Any = True  # for each run: one that has its solution must not move on because another has not
     for step in range(_MAX_STEPS):
-        inside, outside, inner, outer = sums(s)
-        lack, others = k - inside, missing + outside
-        error = lib.abs(others - lack)
+        parts = sums(s)
+        if isinstance(alone, bool):
+            excess, odds, bend = _sides(parts, weight, k, alone, eps, tiny, lib)
+        else:
+            excess, odds, bend = (
+                lib.where(alone, x, y)
+                for x, y in zip(*(_sides(parts, weight, k, v, eps, tiny, lib) for v in (True, False)), strict=True)
+            )
+        error = lib.abs(excess)
         searching = searching & (error > rtol * weight)
         if not is_true_anywhere(searching, lib):
             break
-        a, b = lib.maximum(others, tiny), lib.maximum(lack, eps * k)
-        newton = s - log_as_floats(a / b, lib) / lib.maximum(outer / a + inner / b, tiny)
+        ratio = log_as_floats(odds, lib)
+        newton = s - ratio / lib.maximum(bend, tiny)
         if step >= _PLAIN_STEPS:
-            short = others < lack
+            short = excess < 0
             low, high = lib.where(short, s, low), lib.where(short, high, s)
             newton = lib.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
         s = lib.where(searching, clamp(newton, low, high, lib), s)
         if step < _PLAIN_STEPS:
-            searching = searching & (error > close)  # below, the step just made squares the error
+            # the step just made leaves about this product of the error
+            searching = searching & (error * lib.abs(ratio) > _MARGIN * rtol * weight)
             if not is_true_anywhere(searching, lib):
                 break
     return s
+
+
+def _sides(sums: Sums, weight: Any, k: Any, alone: bool, eps: float, tiny: float, lib: Any) -> tuple[Any, Any, Any]:
+    """Difference of both sides of the equation, their ratio, and the slope of its logarithm.
+
+    The sides are what the k smallest lack and what the others have; or, `alone`, the total weight and beta n.
+    """
+    inside, outside, inner, outer = sums
+    if alone:
+        total = inside + outside
+        floored = lib.maximum(total, tiny)
+        return total - weight, floored / weight, (inner + outer) / floored
+    lack, others = k - inside, (k - weight) + outside
+    a, b = lib.maximum(others, tiny), lib.maximum(lack, eps * k)
+    return others - lack, a / b, outer / a + inner / b
 
 
 def sums_of_rows(selector: Selector, z: Array, k: Any, lib: Any, xp: ModuleType) -> Callable[[Any], Sums]:
@@ -134,8 +161,11 @@ def solve_offset_of_floats(
     inside, outside, gap = z[:k], z[k:], z[k]
     high = max(min(gap + above, high), low)
     s: float = min(max(min(0.5 * gap, lacking), low), high)
-    missing, weight = k - beta * n, beta * n
-    close, exp, log = 0.1 * math.sqrt(rtol) * weight, math.exp, math.log
+    weight = beta * n
+    missing = k - weight
+    if weight < _ALONE:
+        return None
+    exp, log = math.exp, math.log
     for _ in range(_PLAIN_STEPS):
         within = others = inner = outer = 0.0
         for v in inside:
@@ -153,9 +183,9 @@ def solve_offset_of_floats(
         if not error > rtol * weight:
             return s
         a, b = max(others, TINY), max(lack, EPS * k)
-        newton = s - log(a / b) / max(outer / a + inner / b, TINY)
-        s = min(max(newton, low), high)
-        if not error > close:
+        ratio = log(a / b)
+        s = min(max(s - ratio / max(outer / a + inner / b, TINY), low), high)
+        if not error * abs(ratio) > _MARGIN * rtol * weight:
             return s
     return None
 
@@ -172,7 +202,7 @@ def _offset_bounds(
     if isinstance(count, int):
         return _common_offset_bounds(selector, beta, count, rank, eps)
     expected = beta * count
-    remainder = xp.maximum(expected - rank + 1.0, xp.minimum(expected, eps * count))
+    remainder = xp.maximum(expected - (rank - 1.0), xp.minimum(expected, eps * count))
     low = selector.inverse(remainder / (count - rank + 1.0) * (1.0 - eps), xp)
     above = selector.inverse(expected / (rank + 1.0), xp)
     high = selector.inverse(xp.minimum(expected / rank, xp.full_like(expected, 1.0 - eps)), xp)

@@ -104,6 +104,7 @@ SELECTORS: dict[str, Selector] = {
 }
 
 
+@overflow_is_infinity
 def check_selector(selector: Selector, xp: ModuleType | None = None) -> None:
     r"""Check on a fine grid that `selector` satisfies the paper's assumption on psi.
 
@@ -188,6 +189,13 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     Returns
     -------
     OrderStatistics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> order = order_statistics(np.asarray([4.0, 1.0, np.inf, 3.0, 2.0]), 0.5)
+    >>> float(order.at[0]), float(order.after[0])
+    (2.0, 3.0)
     """
     xp = get_namespace(L, xp=xp)
     ordered = xp.sort(L, axis=-1)

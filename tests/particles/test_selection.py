@@ -86,11 +86,6 @@ def problems(draw, strategy=values, lowest=1e-3):
     return L, draw(betas(L.size, lowest)), draw(softnesses(L))
 
 
-def between_ranks(beta, N):
-    """Whether beta N is not, and not nearly, an integer, and beta not next to 1."""
-    return beta < 0.99 and abs(beta * N - round(beta * N)) > 1e-3
-
-
 def mean_weight(selection):
     log_eta = np.asarray(selection.log_eta, dtype=float)
     return math.fsum(np.exp(log_eta)) / log_eta.size
@@ -142,9 +137,8 @@ def test_logistic_weights_have_mean_beta_for_arbitrary_floats(problem):
 
 @settings(max_examples=400)
 @given(problems())
-def test_gumbel_weights_have_mean_beta_between_ranks(problem):
+def test_gumbel_weights_have_mean_beta(problem):
     L, beta, tau = problem
-    assume(between_ranks(beta, L.size))
     assert abs(mean_weight(soft_selection(L, beta, tau, selector=GUMBEL)) - beta) <= 1e-12 * beta
 
 
@@ -155,7 +149,7 @@ def test_small_beta_is_met_to_rounding_of_one(selector, problem):
     L, beta, tau = problem
     assume(beta * L.size < 1 - 1e-3)
     error = abs(mean_weight(soft_selection(L, beta, tau, selector=selector)) - beta)
-    assert error <= 1e-12 * beta + 1e-15 / L.size
+    assert error <= 1e-12 * beta
 
 
 @settings(max_examples=400)
@@ -171,9 +165,8 @@ def test_logistic_weights_have_mean_beta_in_float32(problem):
 
 @settings(max_examples=300)
 @given(problems())
-def test_gumbel_weights_have_mean_beta_between_ranks_in_float32(problem):
+def test_gumbel_weights_have_mean_beta_in_float32(problem):
     L, beta, tau = problem
-    assume(between_ranks(beta, L.size))
     with np.errstate(over="ignore", under="ignore"):
         L = np.clip(L, -1e37, 1e37).astype(np.float32)
     selection = soft_selection(L, beta, min(max(tau, 1e-37), 1e37), selector=GUMBEL)
@@ -204,7 +197,6 @@ def test_logistic_weights_agree_with_bisection_in_50_digits(L, data):
 @given(st.builds(make_values, st.sampled_from(KINDS), st.integers(1, 10), st.integers(0, 1000)), st.data())
 def test_gumbel_weights_agree_with_bisection_in_50_digits(L, data):
     beta = data.draw(betas(L.size))
-    assume(between_ranks(beta, L.size))
     tau = (float(np.ptp(L)) or 1.0) * 10.0 ** data.draw(st.floats(-5.0, 5.0))
     expected = reference_weights(L, beta, tau, "gumbel")
     weights = np.exp(soft_selection(L, beta, tau, selector=GUMBEL).log_eta)
@@ -444,8 +436,7 @@ def test_the_others_are_weighted_as_if_failures_were_absent(problem, failures, s
     L, beta, tau = problem
     padded = np.concatenate([L, np.full(failures, math.inf)])
     order = np.random.default_rng(seed).permutation(padded.size)
-    rows = np.stack([padded[order], padded])
-    log_eta = soft_selection(rows, beta, tau).log_eta[0]
+    log_eta = soft_selection(padded[order], beta, tau).log_eta
     kept = order < L.size
     assert (log_eta[~kept] == -math.inf).all()
     expected = soft_selection(L, beta, tau).log_eta[order[kept]]
