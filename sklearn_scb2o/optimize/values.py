@@ -14,7 +14,7 @@ from ..particles.backend import Array, get_namespace
 
 
 def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: ModuleType, device: Any) -> Array:
-    """Values of a batch as a floating array of shape (R, n); the input is not written to.
+    """Values of a batch as a floating array of shape (R, n), a copy.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
         For another shape or values that are not real numbers.
     """
     if type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype and xp is np:
-        return values if len(shape) == 2 else values[None]
+        return np.array(values, ndmin=2)
     try:
         if not array_api_compat.is_array_api_obj(values) or isinstance(values, np.ndarray):
             host = np.asarray(values)
@@ -44,7 +44,7 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
             if host.dtype.kind not in "fiub":
                 raise TypeError(host.dtype)
             values = host
-        array = xp.astype(xp.asarray(values, device=device), like.dtype, copy=False)
+        array = xp.astype(xp.asarray(values, device=device), like.dtype, copy=True)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} must be real numbers (None or NaN for a failed evaluation) of shape {shape}: {error}"
