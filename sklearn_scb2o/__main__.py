@@ -69,7 +69,8 @@ def _positive(text: str) -> int:
 def _demonstrate() -> None:
     print("Two problems of the paper: the Ackley function on a circle and on a star.")
     print(
-        f"\nDefaults, {DEMO_EVALUATIONS:,} evaluations, {DEMO_SEEDS} seeds: best, median and worst distance to the solution"
+        f"\nDefaults, {DEMO_EVALUATIONS:,} evaluations, {DEMO_SEEDS} seeds: "
+        "best, median and worst distance to the solution"
     )
     for problem in (circle(), star()):
         results = [

@@ -122,7 +122,8 @@ def table_2d(rows: list[Row]) -> str:
     n_seeds = rows[0].lower.shape[1]
     lines = [
         f"Mean over {n_seeds} seeds at step {len(rows[0].lower)}: ours, the paper's (5 seeds), and their ratio",
-        f"{'problem':<8} {'method':<9} | {'L(c)':>8} {'paper':>8} {'ratio':>6} | {'|c - x*|':>8} {'paper':>8} {'ratio':>6} "
+        f"{'problem':<8} {'method':<9} | {'L(c)':>8} {'paper':>8} {'ratio':>6} "
+        f"| {'|c - x*|':>8} {'paper':>8} {'ratio':>6} "
         f"| {'min - max over seeds':>19} | {'spread':>7} {'paper':>7}",
     ]
     for row in rows:

@@ -120,13 +120,15 @@ def minimize(
     evaluator = Evaluator(lower, upper, args, vectorized)
     call_back = _as_callback(callback)
     stopped: tuple[int, str] | None = None
-    with tqdm(total=optimizer.max_iter, disable=not disp, unit="it", desc="scb2o") as bar:
+    with tqdm(total=optimizer.limits.max_iter, disable=not disp, unit="it", desc="scb2o") as bar:
         while not (optimizer.stop() or _budget_is_spent(optimizer, evaluator, budget)):
             try:
                 _iterate(optimizer, evaluator, track_consensus)
                 bar.update()
                 if disp:
-                    bar.set_postfix(evals=evaluator.nfev_lower, spread=f"{float(optimizer.history.last('spread')[0]):.1e}")
+                    bar.set_postfix(
+                        evals=evaluator.nfev_lower, spread=f"{float(optimizer.history.last('spread')[0]):.1e}"
+                    )
                 if call_back is not None:
                     call_back(optimizer)
             except StopIteration:

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 import warnings
 from dataclasses import replace
-from functools import cached_property
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult
 
 from ..exceptions import SCB2OWarning
-from ..particles.backend import Array, clamp
+from ..particles.backend import Array
 from .box import make_box
 from .history import History
-from .motion import (
-    Step,
-    Streams,
-    block_rows,
-    first_population,
-    mean_spread,
-    moments,
-    move,
-    rows_per_stream,
-    shuffle_particles,
-)
-from .parameters import PAPER, Parameters, as_selector, beta_auto, check_count, check_number
+from .parameters import PAPER, Parameters, as_selector, check_count
 from .result import build_result
+from .schedules import Schedules
 from .state import State
-from .update import Settings, needed_upper, update_consensus
+from .stopping import Limits
+from .swarm import Swarm
+from .update import needed_upper, update_consensus
 from .values import as_start, as_values, make_streams, pick_dtype, pick_namespace
 
 _NOTHING_ASKED = "tell() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
@@ -205,42 +195,32 @@ class SCB2OOptimizer:
             raise ValueError(
                 f"batch_size={batch_size} exceeds n_particles={n_particles}; it must lie in [2, n_particles]"
             )
-        self.max_iter = None if max_iter is None else check_count("max_iter", max_iter, least=0)
-        self.max_evals = None if max_evals is None else check_count("max_evals", max_evals, least=0)
-        self.max_time = None if max_time is None else check_number("max_time", max_time, zero=True)
-        self.stagnation = None if stagnation is None else check_count("stagnation", stagnation)
-        self.max_failed_batches = check_count("max_failed_batches", max_failed_batches)
-        self.tol = check_number("tol", tol, zero=True)
+        self.limits = Limits(max_iter, max_evals, max_time, tol, stagnation, max_failed_batches)
 
         if isinstance(x0, OptimizeResult):
             x0 = x0["population"]["x"]
-        self._xp, self._device = pick_namespace(xp, x0, device)
+        xp, device = pick_namespace(xp, x0, device)
         dtype = pick_dtype(dtype, x0)
         start = as_start(x0, self.n_runs, self.n_particles, dtype)
-        self._box = box = make_box(bounds, start, x_scale, dtype)
-        self._start = None if start is None else box.check_points(start, "x0")
+        box = make_box(bounds, start, x_scale, dtype)
+        if start is not None:
+            start = box.check_points(start, "x0")
         self.parameters.warn_if_expanding(box.d)
         self.x_opt = None if x_opt is None else np.asarray(x_opt, dtype=float)
         if self.x_opt is not None and self.x_opt.shape != (box.d,):
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
-        self._low, self._high, self._scale = map(self._array, (box.inner_low, box.inner_high, box.scale))
-        self._scale_rows = self._scale
-        if self._xp is np:
-            self._low, self._high, self._scale_rows = (
-                block_rows(v, self.n_particles) for v in (self._low, self._high, self._scale)
-            )
-        self._started_at: float | None = None
-        # what does not change between iterations, once it is known
-        self._fixed_settings: Settings | None = None
-        self._fixed_step: Step | None = None
 
-        streams = make_streams(random_state, self.n_runs, -(-self.n_particles // rows_per_stream(box.d)))
-        y = self._fresh(streams)
-        spread = self._spread(y)
+        self._schedules = Schedules(self.parameters, box.d)
+        self._swarm = swarm = Swarm(box, self.n_runs, self.n_particles, self.batch_size, start, xp, device)
+        streams = make_streams(random_state, self.n_runs, swarm.n_streams)
+        y = swarm.first(streams)
+        spread = swarm.spread(y)
         self._state = State(
-            y, spread, self._xp.full_like(y[:, :1, 0], np.inf), streams, History(self.n_runs), (0, self.batch_size),
+            y, spread, xp.full_like(y[:, :1, 0], np.inf), streams, History(self.n_runs), (0, self.batch_size),
             first_spread=spread,
         )  # fmt: skip
+        self._value_shape = (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
+        self._started_at: float | None = None
 
     @classmethod
     def from_paper(cls, bounds: Any = None, **overrides: Any) -> SCB2OOptimizer:
@@ -274,7 +254,7 @@ class SCB2OOptimizer:
     def __repr__(self) -> str:
         runs = f", n_runs={self.n_runs}" if self.n_runs > 1 else ""
         return (
-            f"{type(self).__name__}(d={self._box.d}, n_particles={self.n_particles}{runs}, "
+            f"{type(self).__name__}(d={self._swarm.box.d}, n_particles={self.n_particles}{runs}, "
             f"selection={self.parameters.selection!r}, n_iter={self.n_iter})"
         )
 
@@ -299,12 +279,12 @@ class SCB2OOptimizer:
         state = self._state
         if not state.pending:
             if not state.moved:
-                self._move()
+                self._swarm.advance(state, self._schedules.step(self))
             for points in state.injected:
-                self._place(points)
+                self._swarm.place(state, points)
             state.injected = []
             state.pending = state.moved = True
-        return self._unbatched(self._to_user(state.batch))
+        return self._unbatched(self._swarm.to_user(state.batch))
 
     def needs_upper(self, L: Any) -> Array:
         """Rows of the pending batch whose upper value can matter, given the lower values.
@@ -328,7 +308,9 @@ class SCB2OOptimizer:
         """
         if not self._state.pending:
             raise RuntimeError("needs_upper() without a pending batch: call ask() first and pass its lower values")
-        return self._unbatched(needed_upper(self._values("L", L), self._settings(), self._state.lower_best, self._xp))
+        return self._unbatched(
+            needed_upper(self._values("L", L), self._schedules.settings(self), self._state.lower_best, self._swarm.xp)
+        )
 
     def tell(self, L: Any, G: Any) -> None:
         """Take the values of the pending batch and compute the new consensus.
@@ -354,9 +336,16 @@ class SCB2OOptimizer:
         if L is None and self.parameters.selection == "none":
             L = np.zeros(self._value_shape)
         L, G = self._values("L", L), self._values("G", G)
-        update = update_consensus(state.batch, L, G, self._settings(), state.lower_best, self._xp)
+        update = update_consensus(state.batch, L, G, self._schedules.settings(self), state.lower_best, self._swarm.xp)
         # nothing has changed so far; from here on nothing is refused
-        state.absorb(update, L, G, self._distance if self.x_opt is not None else None, self._still_below, self._xp)
+        state.absorb(
+            update,
+            L,
+            G,
+            self._distance if self.x_opt is not None else None,
+            self.limits.still_below(state, self._swarm.scale, self._swarm.xp),
+            self._swarm.xp,
+        )
         if update.dead is not None:
             self._report_failures(update.dead)
 
@@ -389,12 +378,12 @@ class SCB2OOptimizer:
         points : array of shape (d,), (k, d) or (R, k, d)
             Points inside the bounds, at most as many as a batch has.
         """
-        y = self._box.check_points(points, "points")
-        y = y.reshape(1, -1, self._box.d) if y.ndim < 3 else y
+        y = self._swarm.box.check_points(points, "points")
+        y = y.reshape(1, -1, self._swarm.box.d) if y.ndim < 3 else y
         if y.shape[0] not in (1, self.n_runs) or y.shape[1] > self.batch_size:
             raise ValueError(
-                f"points have shape {np.shape(points)}, expected (k, {self._box.d}) or "
-                f"({self.n_runs}, k, {self._box.d}) with k <= {self.batch_size}"
+                f"points have shape {np.shape(points)}, expected (k, {self._swarm.box.d}) or "
+                f"({self.n_runs}, k, {self._swarm.box.d}) with k <= {self.batch_size}"
             )
         self._state.injected.append(np.array(np.broadcast_to(y, (self.n_runs, *y.shape[1:]))))
 
@@ -406,28 +395,14 @@ class SCB2OOptimizer:
         dict
             Keys among "max_iter", "max_evals", "max_time", "spread", "stagnation".
         """
-        reasons, state = {}, self._state
-        if self.max_iter is not None and state.n_iter >= self.max_iter:
-            reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
-        used = state.nfev_lower
-        if self.max_evals is not None and used + self.batch_size > self.max_evals:
-            reasons["max_evals"] = (
-                f"{used} evaluations done, another {self.batch_size} would exceed max_evals={self.max_evals}"
-            )
-        if self.max_time is not None and self.elapsed >= self.max_time:
-            reasons["max_time"] = f"{self.elapsed:.3g} seconds passed, max_time={self.max_time:g}"
-        if state.n_iter and bool(self._xp.all(state.spread <= self.tol * cast(Array, state.first_spread))):
-            reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
-        if self.stagnation is not None and state.n_iter - state.still_since >= self.stagnation:
-            reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
-        return reasons
+        return self.limits.reasons(self._state, self.elapsed, self.batch_size, self._swarm.xp)
 
     # -- what is known -------------------------------------------------------------------------------------------
 
     @property
     def consensus(self) -> Array | None:
         """The consensus point, (d,) or (R, d); None before the first tell."""
-        return None if self._state.m is None else self._unbatched(self._to_user(self._state.m))
+        return None if self._state.m is None else self._unbatched(self._swarm.to_user(self._state.m))
 
     @property
     def history(self) -> History:
@@ -437,7 +412,7 @@ class SCB2OOptimizer:
     @property
     def bounds(self) -> Bounds:
         """The box, as a scipy.optimize.Bounds."""
-        return Bounds(self._box.low.astype(float), self._box.high.astype(float))
+        return Bounds(self._swarm.box.low.astype(float), self._swarm.box.high.astype(float))
 
     @property
     def n_iter(self) -> int:
@@ -452,11 +427,11 @@ class SCB2OOptimizer:
     @property
     def result(self) -> OptimizeResult:
         """Everything found so far, as `build_result` describes it."""
-        return build_result(self.stop(), self._state, self._to_user)
+        return build_result(self.stop(), self._state, self._swarm.to_user)
 
     def intermediate_result(self) -> OptimizeResult:
         """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
-        return build_result(self.stop(), self._state, self._to_user, with_history=False)
+        return build_result(self.stop(), self._state, self._swarm.to_user, with_history=False)
 
     def state_dict(self) -> dict[str, Any]:
         """The whole state as arrays, numbers, strings, lists and dictionaries, sharing nothing with the optimizer.
@@ -467,129 +442,31 @@ class SCB2OOptimizer:
 
     def load_state_dict(self, values: dict[str, Any]) -> None:
         """Take over a state that `state_dict` of an optimizer with the same parameters returned."""
-        self._state = State.from_dict(values, self._state, self._array)
+        self._state = State.from_dict(values, self._state, self._swarm.array)
         self._started_at = None
 
     def __getstate__(self) -> dict[str, Any]:
         # a clock reading means nothing in another process
-        return {
-            **self.__dict__,
-            "_started_at": None,
-            "_state": replace(self._state, elapsed=self.elapsed),
-            "_xp": self._xp.__name__,
-        }
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(values, _xp=importlib.import_module(values["_xp"]))
+        return {**self.__dict__, "_started_at": None, "_state": replace(self._state, elapsed=self.elapsed)}
 
     # -- inside --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _value_shape(self) -> tuple[int, ...]:
-        return (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
-
-    @property
-    def _still_below(self) -> float | None:
-        if self.stagnation is None:
-            return None
-        return self.tol * float(self._xp.max(self._state.first_spread / self._xp.min(self._scale)))
-
-    def _array(self, values: Any) -> Array:
-        return self._xp.asarray(values, device=self._device)
 
     def _unbatched(self, x: Array) -> Array:
         return x if self.n_runs > 1 else x[0, ...]
 
     def _values(self, name: str, values: Any) -> Array:
-        return as_values(name, values, self._value_shape, self._state.y, self._xp, self._device)
-
-    def _to_user(self, y: Array) -> Array:
-        # a vector of scales as rows where the rows are known: see block_rows
-        x = y * (self._scale_rows if y.shape[-2:] == self._scale_rows.shape else self._scale)
-        if self._box.is_exact:
-            return x
-        return clamp(x, self._array(self._box.low), self._array(self._box.high), self._xp)
+        return as_values(name, values, self._value_shape, self._state.y, self._swarm.xp, self._swarm.device)
 
     def _distance(self, m: Array) -> Any:
-        return np.linalg.norm(np.asarray(self._to_user(m)) - self.x_opt, axis=-1)
-
-    def _fresh(self, streams: Streams) -> Array:
-        y = first_population(self._box, streams, self.n_particles, self._start)
-        return y if self._xp is np else self._array(y)
-
-    def _spread(self, y: Array) -> Array:
-        return mean_spread(moments(y, y[:, :1, :], self._xp), self.n_particles, self._scale, self._xp)
-
-    def _number(self, name: str) -> Any:
-        """A parameter as a number, a schedule evaluated; None for "auto" and None."""
-        value = getattr(self.parameters, name)
-        if callable(value):
-            return check_number(name, value(self), zero=name == "sigma", most=1.0 if name == "beta" else np.inf)
-        return None if value is None or value == "auto" else float(value)
-
-    def _settings(self) -> Settings:
-        if self._fixed_settings is not None:
-            return self._fixed_settings
-        p = self.parameters
-        beta = self._number("beta")
-        settings = Settings(
-            p.selection, p.selector, self._number("alpha"), beta_auto(self._box.d) if beta is None else beta,
-            self._number("tau"), self._number("xi"), p.lower_tol, p.lower_max, p.upper_max,
-        )  # fmt: skip
-        if not p.has_schedule("alpha", "beta", "tau", "xi"):
-            self._fixed_settings = settings
-        return settings
-
-    def _step(self) -> Step:
-        if self._fixed_step is not None:
-            return self._fixed_step
-        p = self.parameters
-        lam, dt, sigma = self._number("lam"), self._number("dt"), self._number("sigma")
-        if sigma is None:
-            sigma = p.auto_sigma(self._box.d, lam, dt)
-        step = Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary)
-        if not p.has_schedule("lam", "dt", "sigma"):
-            self._fixed_step = step
-        return step
-
-    def _move(self) -> None:
-        """Move the particles of the last batch, and turn to the next batch."""
-        state, xp = self._state, self._xp
-        start, stop = state.rows
-        whole = stop - start == self.n_particles
-        sums = move(
-            state.batch, state.m, state.streams, self._low, self._high,
-            self._step(), xp,
-        )  # fmt: skip
-        if state.alive is not None:  # runs without any consensus yet start anew
-            state.y = xp.where(state.alive[:, None, None], state.y, self._fresh(state.streams))
-        if whole and state.alive is None:
-            state.spread = mean_spread(sums, self.n_particles, self._scale, xp)
-            return
-        if stop + self.batch_size <= self.n_particles:
-            state.rows = (stop, stop + self.batch_size)
-        else:
-            shuffle_particles(state.y, state.streams, xp)
-            state.rows = (0, self.batch_size)
-        state.spread = self._spread(state.y)
-
-    def _place(self, points: Any) -> None:
-        """Put points (R, k, d) where the particles of least weight were."""
-        state, (start, stop) = self._state, self._state.rows
-        n = stop - start
-        for r in range(self.n_runs):
-            last = np.asarray(state.weights[r, :]) if state.weights is not None else np.zeros(n)
-            order = np.argsort(last, kind="stable")
-            for i, point in zip(order, points[r], strict=False):
-                state.y[r, start + int(i), :] = self._array(point)
-        state.spread = self._spread(state.y)
+        return np.linalg.norm(np.asarray(self._swarm.to_user(m)) - self.x_opt, axis=-1)
 
     def _report_failures(self, dead: Array) -> None:
         state = self._state
-        if state.failed_batches >= self.max_failed_batches:
+        if state.failed_batches >= self.limits.max_failed_batches:
             raise RuntimeError(
-                f"all evaluations of {state.failed_batches} batches in a row failed (NaN or inf in L, or NaN in G where it "
-                f"is needed), max_failed_batches={self.max_failed_batches}: check the objectives or the bounds"
+                f"all evaluations of {state.failed_batches} batches in a row failed (NaN or inf in L, or NaN in G "
+                f"where it is needed), max_failed_batches={self.limits.max_failed_batches}: check the objectives or "
+                "the bounds"
             )
         if not state.warned_failure:
             state.warned_failure = True

@@ -85,7 +85,9 @@ def polish_result(result: OptimizeResult, evaluator: Evaluator, bounds: Bounds, 
             np.zeros(free.size),
             method="COBYQA",
             bounds=Bounds((bounds.lb[free] - start[free]) / radius, (bounds.ub[free] - start[free]) / radius),
-            constraints=NonlinearConstraint(lambda z: failed_is_huge(visited(full(z))[0] - reached) * scale, -np.inf, 0),
+            constraints=NonlinearConstraint(
+                lambda z: failed_is_huge(visited(full(z))[0] - reached) * scale, -np.inf, 0
+            ),
             options={"maxfev": left, "initial_tr_radius": 1.0, "final_tr_radius": 1e-8},
         )
     result.x, result.lower_fun, result.fun = visited.x, visited.lower, visited.upper

@@ -78,7 +78,8 @@ class State:
         elif self.m is not None:  # a dead run keeps its consensus
             self.m = xp.where(dead[:, None], self.m, update.consensus)
             if self.alive is not None:
-                self.alive = self.alive | ~dead
+                alive = self.alive | ~dead
+                self.alive = None if bool(xp.all(alive)) else alive
         else:
             self.m, self.alive = update.consensus, ~dead
         self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0

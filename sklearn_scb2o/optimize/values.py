@@ -51,7 +51,7 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
         ) from None
     if array.shape != shape:
         raise ValueError(
-            f"{name} has shape {tuple(array.shape)}, expected {shape}: one value for each point of the batch, in its order"
+            f"{name} has shape {tuple(array.shape)}, expected {shape}: one value for each point of the batch, in order"
         )
     return array if len(shape) == 2 else array[None, ...]
 

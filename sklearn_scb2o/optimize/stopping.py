@@ -1,0 +1,55 @@
+"""When to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from .parameters import check_count, check_number
+from .state import State
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a run, as `SCB2OOptimizer` takes them; None means no limit."""
+
+    max_iter: int | None
+    max_evals: int | None
+    max_time: float | None
+    tol: float
+    stagnation: int | None
+    max_failed_batches: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_iter", 0), ("max_evals", 0), ("stagnation", 1), ("max_failed_batches", 1)):
+            if getattr(self, name) is not None or name == "max_failed_batches":
+                check_count(name, getattr(self, name), least=least)
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, zero=True)
+        check_number("tol", self.tol, zero=True)
+
+    def reasons(self, state: State, elapsed: float, batch_size: int, xp: ModuleType) -> dict[str, str]:
+        """Reasons to stop that hold in `state`, each with its explanation."""
+        reasons = {}
+        if self.max_iter is not None and state.n_iter >= self.max_iter:
+            reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
+        if self.max_evals is not None and state.nfev_lower + batch_size > self.max_evals:
+            reasons["max_evals"] = (
+                f"{state.nfev_lower} evaluations done, another {batch_size} would exceed max_evals={self.max_evals}"
+            )
+        if self.max_time is not None and elapsed >= self.max_time:
+            reasons["max_time"] = f"{elapsed:.3g} seconds passed, max_time={self.max_time:g}"
+        first: Any = state.first_spread
+        if state.n_iter and bool(xp.all(state.spread <= self.tol * first)):
+            reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
+        if self.stagnation is not None and state.n_iter - state.still_since >= self.stagnation:
+            reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
+        return reasons
+
+    def still_below(self, state: State, scale: Any, xp: ModuleType) -> float | None:
+        """Internal distance below which the consensus counts as unmoved; None where nobody asks."""
+        if self.stagnation is None:
+            return None
+        first: Any = state.first_spread
+        return self.tol * float(xp.max(first / xp.min(scale)))

@@ -1,0 +1,116 @@
+"""Where the particles are: their first positions, their moves, and the way to the user's coordinates and back."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..particles.backend import Array, clamp
+from .box import Box
+from .motion import (
+    Step,
+    Streams,
+    block_rows,
+    first_population,
+    mean_spread,
+    moments,
+    move,
+    rows_per_stream,
+    shuffle_particles,
+)
+from .state import State
+
+
+class Swarm:
+    """What does with the positions of a `State` all that depends on the box and the array library, not on values.
+
+    Parameters
+    ----------
+    box : Box
+        Bounds and scales.
+    n_runs, n_particles, batch_size : int
+        R, N, and the particles that are evaluated at a time.
+    start : array or None
+        Points of the first population in internal coordinates, (d,), (k, d) or (R, k, d).
+    xp, device
+        Array namespace and device.
+    """
+
+    def __init__(
+        self, box: Box, n_runs: int, n_particles: int, batch_size: int, start: Any, xp: ModuleType, device: Any
+    ) -> None:
+        self.box, self.xp, self.device = box, xp, device
+        self.n_runs, self.n_particles, self.batch_size = n_runs, n_particles, batch_size
+        self._start = start
+        self.scale = self.array(box.scale)
+        low, high, rows = self.array(box.inner_low), self.array(box.inner_high), self.scale
+        if xp is np:
+            low, high, rows = (block_rows(v, n_particles) for v in (low, high, rows))
+        self._low, self._high, self._scale_rows = low, high, rows
+
+    @property
+    def n_streams(self) -> int:
+        """Random streams of a run."""
+        return -(-self.n_particles // rows_per_stream(self.box.d))
+
+    def array(self, values: Any) -> Array:
+        """An array of the library and on the device of the swarm."""
+        return self.xp.asarray(values, device=self.device)
+
+    def first(self, streams: Streams) -> Array:
+        """The first population, (R, N, d)."""
+        y = first_population(self.box, streams, self.n_particles, self._start)
+        return y if self.xp is np else self.array(y)
+
+    def to_user(self, y: Array) -> Array:
+        """Points in the user's coordinates, a new array."""
+        # a vector of scales as rows where the rows are known: see block_rows
+        x = y * (self._scale_rows if y.shape[-2:] == self._scale_rows.shape else self.scale)
+        if self.box.is_exact:
+            return x
+        return clamp(x, self.array(self.box.low), self.array(self.box.high), self.xp)
+
+    def spread(self, y: Array) -> Array:
+        """Mean spread of a population in the user's coordinates, (R,)."""
+        return mean_spread(moments(y, y[:, :1, :], self.xp), self.n_particles, self.scale, self.xp)
+
+    def advance(self, state: State, step: Step) -> None:
+        """Move the particles of the last batch, and turn to the next batch."""
+        sums = move(state.batch, state.m, state.streams, self._low, self._high, step, self.xp)
+        if state.alive is not None:
+            self._redraw(state)
+        elif self.batch_size == self.n_particles:
+            state.spread = mean_spread(sums, self.n_particles, self.scale, self.xp)
+            return
+        if self.batch_size < self.n_particles:
+            start = state.rows[1]
+            if start + self.batch_size > self.n_particles:
+                start = 0
+                shuffle_particles(state.y, state.streams, self.xp)
+            state.rows = (start, start + self.batch_size)
+        state.spread = self.spread(state.y)
+
+    def _redraw(self, state: State) -> None:
+        """Draw the particles anew of runs that have no consensus yet: nothing that they told was of use."""
+        center = None if self._start is None else self._start.reshape(-1, self.box.d).mean(axis=0)
+        for r in np.flatnonzero(~np.asarray(state.alive)):
+            y = self.box.sample(state.streams[r][0], self.n_particles, center)
+            state.y[int(r), :, :] = self.array(y)
+
+    def place(self, state: State, points: Any) -> None:
+        """Put points (R, k, d) where the particles of least weight are."""
+        start, stop = state.rows
+        for r in range(self.n_runs):
+            weights = np.zeros(stop - start) if state.weights is None else np.asarray(state.weights[r, :])
+            for i, point in zip(np.argsort(weights, kind="stable"), points[r], strict=False):
+                state.y[r, start + int(i), :] = self.array(point)
+        state.spread = self.spread(state.y)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "xp": self.xp.__name__}  # modules cannot be pickled
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values, xp=importlib.import_module(values["xp"]))
