@@ -119,6 +119,13 @@ def test_nothing_is_printed(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_disp_prints_progress_and_message(capfd):
+    result = small(disp=True)
+    out, err = capfd.readouterr()
+    assert "10/10" in err
+    assert result.message in out + err
+
+
 @pytest.mark.parametrize("problem", [circle(), star()], ids=repr)
 @pytest.mark.parametrize("seed", range(3))
 def test_polish_is_never_worse(problem, seed):

@@ -10,7 +10,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from optimize_cases import BOX, advance, same
+from optimize_cases import BOX, advance, same, values
 
 from sklearn_scb2o import SCB2OOptimizer, minimize
 
@@ -259,6 +259,16 @@ def test_wrong_state_is_refused_and_changes_nothing(make, options, change):
     with pytest.raises(ValueError, match="state"):
         target.load_state_dict(state)
     assert same(advance(target, 2), advance(other, 2))
+
+
+def test_values_told_may_be_written_to_afterwards(make):
+    opt = make()
+    L, G = values(opt.ask())
+    kept = L.copy(), G.copy()
+    opt.tell(L, G)
+    L[:] = G[:] = -1.0
+    population = opt.result.population
+    assert same([population.lower, population.upper], kept)
 
 
 SCRIPT = """
