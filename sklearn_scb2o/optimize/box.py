@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 Floats = NDArray[Any]
 
 
+def horizon(dtype: Any) -> Any:
+    """Where unbounded internal coordinates end: the square of a norm over up to 1e10 of them stays finite."""
+    return np.sqrt(np.finfo(dtype).max).astype(dtype) * np.dtype(dtype).type(1e-6)
+
+
 @dataclass(frozen=True, eq=False)
 class Box:
     """Bounds and scale of d coordinates.
@@ -34,22 +39,26 @@ class Box:
     @cached_property
     def is_exact(self) -> bool:
         """Whether ``bound / scale * scale`` is the bound itself; not so for bounds near the ends of the float range."""
-        return all(np.array_equal(b / self.scale * self.scale, b) for b in (self.low, self.high))
+        with np.errstate(over="ignore"):
+            return all(np.array_equal(b / self.scale * self.scale, b) for b in (self.low, self.high))
 
     @cached_property
     def inner_low(self) -> Floats:
         """Lower bounds in internal coordinates, finite."""
-        return np.maximum(self.low / self.scale, -self._horizon)
+        return self._inner[0]
 
     @cached_property
     def inner_high(self) -> Floats:
         """Upper bounds in internal coordinates, finite."""
-        return np.minimum(self.high / self.scale, self._horizon)
+        return self._inner[1]
 
-    @property
-    def _horizon(self) -> Any:
-        # the square of a norm over up to 1e10 coordinates stays finite
-        return np.sqrt(np.finfo(self.scale.dtype).max).astype(self.scale.dtype) * self.scale.dtype.type(1e-6)
+    @cached_property
+    def _inner(self) -> tuple[Floats, Floats]:
+        end = horizon(self.scale.dtype)
+        with np.errstate(over="ignore"):
+            low, high = self.low / self.scale, self.high / self.scale
+        # a single bound beyond the horizon is the only point
+        return np.maximum(low, np.minimum(-end, high)), np.minimum(high, np.maximum(end, low))
 
     def sample(self, rng: np.random.Generator, n: int, center: Floats | None = None) -> Floats:
         """Draw n points in internal coordinates.
@@ -123,6 +132,9 @@ def make_box(bounds: Any, x0: Floats | None, x_scale: Any, dtype: Any) -> Box:
         low, high = np.broadcast_to(low, (d,)), np.broadcast_to(high, (d,))
     else:
         low, high = _pairs(bounds)
+        d = low.size
+    if x0 is not None and x0.shape[-1] != d:
+        raise ValueError(f"x0 has shape {x0.shape}, but the bounds are those of {d} coordinates: (..., {d})")
     if np.isnan(low).any() or np.isnan(high).any():
         raise ValueError("bounds hold NaN; use None, -inf or inf for no bound")
     bad = np.flatnonzero(low > high)

@@ -13,7 +13,9 @@ from tqdm.auto import tqdm
 
 from .evaluation import Evaluator
 from .optimizer import SCB2OOptimizer
+from .parameters import check_count
 from .polish import polish_result
+from .result import LIMITS
 
 _log = logging.getLogger("sklearn_scb2o")
 
@@ -113,9 +115,9 @@ def minimize(
         raise ValueError(f"preset={preset!r} is not one of (None, 'paper')")
     if all(options.get(name) is None for name in ("max_iter", "max_evals", "max_time")):
         options["max_iter"] = DEFAULT_MAX_ITER
-    budget = options.get("max_evals")
-    if budget is not None and budget > 0:
-        options["max_evals"] = budget - 1  # one for the consensus point at the end
+    budget = options.pop("max_evals", None)  # counted here, with the evaluations of consensus points
+    if budget is not None:
+        check_count("max_evals", budget, least=0)
     optimizer = (SCB2OOptimizer.from_paper if preset else SCB2OOptimizer)(bounds, **options)
     evaluator = Evaluator(lower, upper, args, vectorized)
     call_back = _as_callback(callback)
@@ -129,11 +131,9 @@ def minimize(
                     bar.set_postfix(
                         evals=evaluator.nfev_lower, spread=f"{float(optimizer.history.last('spread')[0]):.1e}"
                     )
-                if call_back is not None:
-                    call_back(optimizer)
-            except StopIteration:
-                stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
-                break
+                if call_back is not None and call_back(optimizer):
+                    stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
+                    break
             except KeyboardInterrupt:
                 stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
                 break
@@ -146,11 +146,9 @@ def minimize(
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
     if stopped is not None:
         result.success, (result.status, result.message) = False, stopped
-    elif not optimizer.stop() and result.x is not None:
-        result.status, result.message = (
-            4,
-            f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}",
-        )
+    elif not optimizer.stop():
+        result.status = LIMITS["max_evals"]
+        result.message = f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
     _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
@@ -181,14 +179,26 @@ def _budget_is_spent(optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: in
     return budget is not None and evaluator.nfev_lower + optimizer.batch_size + 1 > budget
 
 
-def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimizer], Any] | None:
-    """SciPy's manner: by the name of the parameter, the intermediate result or the point."""
+def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimizer], bool] | None:
+    """The callback in SciPy's manner: by the name of its parameter it gets the intermediate result or the point.
+
+    Returns whether it raised StopIteration.
+    """
     if callback is None:
         return None
     try:
         takes_result = set(inspect.signature(callback).parameters) == {"intermediate_result"}
     except (TypeError, ValueError):
         takes_result = False
-    if takes_result:
-        return lambda optimizer: callback(intermediate_result=optimizer.intermediate_result())
-    return lambda optimizer: callback(np.copy(np.asarray(optimizer.consensus)))
+
+    def call(optimizer: SCB2OOptimizer) -> bool:
+        try:
+            if takes_result:
+                callback(intermediate_result=optimizer.intermediate_result())
+            else:
+                callback(np.copy(np.asarray(optimizer.consensus)))
+        except StopIteration:
+            return True
+        return False
+
+    return call

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..particles import apply_boundary, euler_maruyama_step
 from ..particles.backend import Array, like, row_sum, row_total
 from ..particles.dynamics import diffusion_size
-from .box import Box
+from .box import Box, horizon
 
 Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each chunk of its rows
 
@@ -80,7 +80,10 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
         lam, sigma, dt, noise, cap, boundary = step
         normals = like(_draw(streams, y.shape, np.float32 if y.dtype == xp.float32 else np.float64), y, xp)
         moved = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, xp=xp)
-        y[:, :, :] = apply_boundary(moved, low, high, boundary, xp=xp)
+        if boundary == "periodic":
+            start, end = _open_ends(*(np.asarray(bound) for bound in (low, high)))
+            moved = apply_boundary(moved, like(start, y, xp), like(end, y, xp), "periodic", xp=xp)
+        y[:, :, :] = apply_boundary(moved, low, high, "clip" if boundary == "periodic" else boundary, xp=xp)
         return moments(y, target, xp)
 
     if low.ndim == 1:
@@ -158,7 +161,8 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     normals += z
     normals += x
     if boundary == "periodic":
-        normals[...] = apply_boundary(normals, low, high, "periodic", xp=np)
+        start, end = _open_ends(low, high)
+        normals[...] = apply_boundary(normals, start, end, "periodic", xp=np)
     np.maximum(normals, low, out=x)
     np.minimum(x, high, out=x)
     if boundary == "reflect":
@@ -169,6 +173,12 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
             np.minimum(x, high, out=x)
     np.subtract(x, m, out=z)
     return _moments_about_zero(z, np)
+
+
+def _open_ends(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Bounds with infinities again where `Box` has put a horizon: a coordinate without an end has no period."""
+    end = horizon(low.dtype)
+    return np.where(low <= -end, -np.inf, low), np.where(high >= end, np.inf, high)
 
 
 class Moments(NamedTuple):

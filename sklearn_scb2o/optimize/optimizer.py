@@ -280,9 +280,9 @@ class SCB2OOptimizer:
         if not state.pending:
             if not state.moved:
                 self._swarm.advance(state, self._schedules.step(self))
-            for points in state.injected:
-                self._swarm.place(state, points)
-            state.injected = []
+            if state.injected:
+                self._swarm.place(state, np.concatenate(state.injected, axis=1))
+                state.injected = []
             state.pending = state.moved = True
         return self._unbatched(self._swarm.to_user(state.batch))
 
@@ -376,14 +376,15 @@ class SCB2OOptimizer:
         Parameters
         ----------
         points : array of shape (d,), (k, d) or (R, k, d)
-            Points inside the bounds, at most as many as a batch has.
+            Points inside the bounds; all that wait together at most as many as a batch has.
         """
         y = self._swarm.box.check_points(points, "points")
         y = y.reshape(1, -1, self._swarm.box.d) if y.ndim < 3 else y
-        if y.shape[0] not in (1, self.n_runs) or y.shape[1] > self.batch_size:
+        waiting = sum(p.shape[1] for p in self._state.injected)
+        if y.shape[0] not in (1, self.n_runs) or y.shape[1] + waiting > self.batch_size:
             raise ValueError(
                 f"points have shape {np.shape(points)}, expected (k, {self._swarm.box.d}) or "
-                f"({self.n_runs}, k, {self._swarm.box.d}) with k <= {self.batch_size}"
+                f"({self.n_runs}, k, {self._swarm.box.d}) with k <= {self.batch_size - waiting}"
             )
         self._state.injected.append(np.array(np.broadcast_to(y, (self.n_runs, *y.shape[1:]))))
 
@@ -401,8 +402,13 @@ class SCB2OOptimizer:
 
     @property
     def consensus(self) -> Array | None:
-        """The consensus point, (d,) or (R, d); None before the first tell."""
-        return None if self._state.m is None else self._unbatched(self._swarm.to_user(self._state.m))
+        """The consensus point, (d,) or (R, d); None before the first tell, NaN while all evaluations have failed."""
+        if self._state.m is None:
+            return None
+        x = self._swarm.points(self._state.m)
+        if self._state.alive is not None:  # nothing is known in a run whose evaluations have all failed
+            x = self._swarm.xp.where(self._state.alive[:, None], x, np.nan)
+        return self._unbatched(x)
 
     @property
     def history(self) -> History:
@@ -427,11 +433,11 @@ class SCB2OOptimizer:
     @property
     def result(self) -> OptimizeResult:
         """Everything found so far, as `build_result` describes it."""
-        return build_result(self.stop(), self._state, self._swarm.to_user)
+        return build_result(self.stop(), self._state, self._swarm.points)
 
     def intermediate_result(self) -> OptimizeResult:
         """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
-        return build_result(self.stop(), self._state, self._swarm.to_user, with_history=False)
+        return build_result(self.stop(), self._state, self._swarm.points, with_history=False)
 
     def state_dict(self) -> dict[str, Any]:
         """The whole state as arrays, numbers, strings, lists and dictionaries, sharing nothing with the optimizer.
@@ -458,7 +464,7 @@ class SCB2OOptimizer:
         return as_values(name, values, self._value_shape, self._state.y, self._swarm.xp, self._swarm.device)
 
     def _distance(self, m: Array) -> Any:
-        return np.linalg.norm(np.asarray(self._swarm.to_user(m)) - self.x_opt, axis=-1)
+        return np.linalg.norm(np.asarray(self._swarm.points(m)) - self.x_opt, axis=-1)
 
     def _report_failures(self, dead: Array) -> None:
         state = self._state

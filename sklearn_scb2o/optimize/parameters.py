@@ -149,7 +149,7 @@ def check_number(
     except (TypeError, ValueError):
         raise ValueError(f"{name}={value!r} must be {accepted}") from None
     in_range = not sign or (0 <= number <= most and (zero or number > 0) and number < math.inf)
-    if math.isnan(number) or not in_range or isinstance(value, (str, bytes)):
+    if math.isnan(number) or number == -math.inf or not in_range or isinstance(value, (str, bytes)):
         raise ValueError(f"{name}={value!r} must be {accepted}")
     return number
 

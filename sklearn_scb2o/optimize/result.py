@@ -42,7 +42,7 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
     single = n_runs == 1
 
     def out(value: Any) -> Any:
-        array = np.asarray(value) if np.ndim(value) else np.full(n_runs, value)
+        array = np.array(value) if np.ndim(value) else np.full(n_runs, value)
         if not single:
             return array
         return array[0] if array.ndim > 1 else array[0].item()

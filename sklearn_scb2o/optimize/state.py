@@ -111,7 +111,8 @@ class State:
         point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
             out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
-            self.best_lower, self.best_upper, self.best_y = lower * 0.0 + np.inf, upper * 0.0 + np.inf, point
+            self.best_lower = self.best_upper = xp.full_like(lower, np.inf)
+            self.best_y = point
         else:
             out = (self.best_lower > update.quantile) | (upper < self.best_upper)
             out = out | ((upper == self.best_upper) & (lower < self.best_lower))
@@ -164,10 +165,15 @@ class State:
         y = np.asarray(values["y"])
         if y.shape != tuple(like.y.shape):
             raise ValueError(f"the state has particles of shape {y.shape}, this optimizer has {tuple(like.y.shape)}")
+        if y.dtype != _host(like.y).dtype:
+            raise ValueError(f"the state has particles of type {y.dtype}, this optimizer has {_host(like.y).dtype}")
+        sizes = [stop - start for start, stop in (values["rows"], like.rows)]
+        if sizes[0] != sizes[1]:
+            raise ValueError(f"the state has batches of {sizes[0]} particles, this optimizer has batches of {sizes[1]}")
         on_host = {"nfev_lower", "nfev_upper", "n_failed", "m_lower", "m_upper", "history"}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                values[name] = value.copy() if name in on_host else as_array(value)
+                values[name] = value.copy() if name in on_host else as_array(value.copy())
         values["streams"] = [[_generator(state) for state in run] for run in values["streams"]]
         values["history"] = History.from_table(values["history"])
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]

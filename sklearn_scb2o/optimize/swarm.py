@@ -73,6 +73,17 @@ class Swarm:
             return x
         return clamp(x, self.array(self.box.low), self.array(self.box.high), self.xp)
 
+    def points(self, y: Array) -> Array:
+        """The same, moved into the box: a mean of particles may be outside by a rounding."""
+        return self.to_user(
+            clamp(
+                y,
+                self._low[:1] if self.xp is np else self._low,
+                self._high[:1] if self.xp is np else self._high,
+                self.xp,
+            )
+        )
+
     def spread(self, y: Array) -> Array:
         """Mean spread of a population in the user's coordinates, (R,)."""
         return mean_spread(moments(y, y[:, :1, :], self.xp), self.n_particles, self.scale, self.xp)
@@ -104,8 +115,11 @@ class Swarm:
         """Put points (R, k, d) where the particles of least weight are."""
         start, stop = state.rows
         for r in range(self.n_runs):
-            weights = np.zeros(stop - start) if state.weights is None else np.asarray(state.weights[r, :])
-            for i, point in zip(np.argsort(weights, kind="stable"), points[r], strict=False):
+            if state.weights is None:  # given points come first
+                order = np.arange(stop - start)[::-1]
+            else:
+                order = np.argsort(np.asarray(state.weights[r, :]), kind="stable")
+            for i, point in zip(order, points[r], strict=False):
                 state.y[r, start + int(i), :] = self.array(point)
         state.spread = self.spread(state.y)
 

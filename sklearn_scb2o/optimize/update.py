@@ -21,7 +21,7 @@ from ..particles import (
     soft_selection,
     tau_from_spread,
 )
-from ..particles.backend import Array, any_true, clamp, float_info, row_min
+from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
 from .one_run import weigh
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
@@ -101,21 +101,25 @@ def select(
     underflow, as a fixed alpha may make any of it matter.
     """
     if settings.selection == "none":
-        return Selected(0.0 * order.ordered, lower < math.inf, order.at, order.rank, 0.0)
+        return Selected(xp.zeros_like(lower), lower < math.inf, order.at, order.rank, 0.0)
     if settings.selection == "hard":
-        return Selected(0.0 * order.ordered, lower <= order.at, order.at, order.rank, 0.0)
-    eps, cut, _ = float_info(lower, xp)
+        return Selected(xp.zeros_like(lower), lower <= order.at, order.at, order.rank, 0.0)
+    eps, tiny, _ = float_info(lower, xp)
+    cut = math.log(tiny)
     tau: Array | float
     if settings.xi is not None and alpha is not None:
-        tau = 1.0 / (settings.xi * alpha)  # xi = 1 / (tau alpha)
+        tau = 1.0 / settings.xi / (alpha + xp.zeros_like(order.at))  # xi = 1 / (tau alpha)
+        tau = xp.maximum(tau, tiny)
     elif settings.tau is not None:
         tau = settings.tau
     else:
-        tau, cut = tau_from_spread(order, TAU_FRACTION, xp=xp), eps
+        tau = tau_from_spread(order, TAU_FRACTION, xp=xp)
+        # relative to the largest weight, which is far below 1 where less than one particle is to be selected
+        cut = math.log(eps) + min(0.0, math.log(settings.beta * lower.shape[-1]))
     log_eta = soft_selection(
         lower, settings.beta, tau, selector=settings.selector, order=order, rtol=max(_RTOL, 32 * eps), xp=xp
     ).log_eta
-    return Selected(log_eta, log_eta > math.log(cut), order.at, order.rank, tau)
+    return Selected(log_eta, log_eta > cut, order.at, order.rank, tau)
 
 
 def needed_upper(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Array:
@@ -130,6 +134,7 @@ def needed_upper(L: Array, settings: Settings, lower_best: Array, xp: ModuleType
     return select(lower, order, settings, settings.alpha, xp).counts & ~failed
 
 
+@overflow_is_infinity
 def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Update:
     """Selection, temperature, weights and consensus of one batch.
 

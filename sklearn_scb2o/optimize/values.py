@@ -34,7 +34,7 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
     ValueError
         For another shape or values that are not real numbers.
     """
-    if type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype and xp is np:
+    if xp is np and type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype:
         return np.array(values, ndmin=2)
     try:
         if not array_api_compat.is_array_api_obj(values) or isinstance(values, np.ndarray):
@@ -43,7 +43,7 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
                 host = host.astype(float)
             if host.dtype.kind not in "fiub":
                 raise TypeError(host.dtype)
-            values = host
+            values = _in_range(host, np.float32 if like.dtype == xp.float32 else np.float64)
         array = xp.astype(xp.asarray(values, device=device), like.dtype, copy=True)
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -54,6 +54,14 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
             f"{name} has shape {tuple(array.shape)}, expected {shape}: one value for each point of the batch, in order"
         )
     return array if len(shape) == 2 else array[None, ...]
+
+
+def _in_range(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Cast to a floating type; finite values beyond its range become its largest, not infinite."""
+    largest = np.finfo(dtype).max
+    if values.dtype.kind == "f" and np.finfo(values.dtype).max > largest:
+        values = np.where(np.isfinite(values), np.clip(values, -float(largest), float(largest)), values)
+    return values.astype(dtype)
 
 
 def pick_namespace(xp: ModuleType | str | None, x0: Any, device: Any) -> tuple[ModuleType, Any]:
@@ -83,7 +91,7 @@ def pick_dtype(dtype: Any, x0: Any) -> np.dtype[Any]:
         )
     except TypeError:
         chosen = None
-    if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
+    if chosen is None or chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise ValueError(f"dtype={dtype!r} is not one of 'float64', 'float32'")
     return chosen
 

@@ -47,7 +47,7 @@ def test_same_trajectory_as_numpy(make, kind):
     np.testing.assert_allclose(np.asarray(opt.consensus), plain.consensus, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [{}, {"n_runs": 2}, {"batch_size": 8}, {"lower_tol": 0.2}], ids=str)
+@each_kind
 def test_same_trajectory_as_numpy_with_failures(make, kind):
     def wrong(L, G):
         L[..., 0], L[..., 1], G[..., :4] = np.nan, np.inf, np.nan
@@ -79,6 +79,14 @@ def test_library_is_that_of_x0(make):
     np.testing.assert_array_equal(np.asarray(X)[0], [1.0, 2.0])
 
 
+def test_values_may_be_numpy_arrays_or_lists(make):
+    opts = [make(xp=strict) for _ in range(3)]
+    for opt, convert in zip(opts, (strict.asarray, np.asarray, np.ndarray.tolist), strict=True):
+        opt.tell(*map(convert, values(np.asarray(opt.ask()))))
+    consensus = [np.asarray(opt.consensus) for opt in opts]
+    assert same(consensus[:1] * 2, consensus[1:])
+
+
 @pytest.mark.parametrize("kind", [{}, {"n_runs": 2}, {"selection": "hard"}], ids=str)
 def test_float32(make, kind):
     opt = make(xp=strict, dtype=strict.float32, **kind)
@@ -106,6 +114,17 @@ def test_told_arrays_stay_as_they_were(make):
     opt.tell(*told)
     opt.ask()
     assert same([np.asarray(v) for v in told], kept)
+
+
+def test_asked_array_is_a_copy(make):
+    opt, other = make(xp=strict), make(xp=strict)
+    for _ in range(2):
+        X = opt.ask()
+        LG = values(np.asarray(X))
+        X[...] = 7.0
+        opt.tell(*LG)
+        tell(other)
+    assert same([np.asarray(opt.ask())], [np.asarray(other.ask())])
 
 
 def test_result_is_of_numpy_arrays(make):

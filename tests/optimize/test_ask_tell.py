@@ -188,7 +188,7 @@ def test_none_counts_as_nan(make):
 
 
 @pytest.mark.parametrize("layout", ["plain", "readonly", "strided", "reversed", "fortran"])
-@pytest.mark.parametrize("n_runs", [1])
+@pytest.mark.parametrize("n_runs", [1, 2])
 def test_callers_arrays_stay_as_they_were(make, layout, n_runs):
     def lay(v):
         if layout == "strided":

@@ -70,7 +70,7 @@ def test_scipy_bounds_of_numbers_take_the_dimension_from_x0():
     np.testing.assert_array_equal(opt.bounds.lb, [-1, -1, -1])
 
 
-@pytest.mark.parametrize("boundary", ["reflect", "clip"])
+@pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize(
     ("bounds", "low", "high"),
     [
@@ -104,12 +104,19 @@ def test_dimension_must_be_known():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("value", [0.1, 0.0, -3.7, 5e-324, 1e-40])
+@pytest.mark.parametrize("value", [0.1, 0.0, -3.7, 1e6, 5e-324, 1e-40])
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_equal_bounds_fix_a_coordinate_exactly(value, dtype, boundary):
     _, X = asked([(value, value), (-1, 1)], dtype=dtype, boundary=boundary)
     assert np.all(X[..., 0] == np.dtype(dtype).type(value))
     assert X[0, :, 1].std() > 0
+
+
+def test_all_coordinates_fixed():
+    opt, X = asked([(1.5, 1.5), (0.1, 0.1)], 3)
+    assert np.all(X == [1.5, 0.1])
+    np.testing.assert_array_equal(opt.consensus, [1.5, 0.1])
+    assert "spread" in opt.stop()
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
@@ -229,7 +236,9 @@ def test_x0_that_is_not_finite_is_refused(make, x0):
             make(bounds, x0=x0)
 
 
-@pytest.mark.parametrize("x0", [np.zeros((2, 3)), np.zeros((21, 2)), np.zeros((2, 5, 2)), [], 1.0, ["a", "b"]])
+@pytest.mark.parametrize(
+    "x0", [[0.0], [0.0, 0.0, 0.0], np.zeros((2, 3)), np.zeros((21, 2)), np.zeros((2, 5, 2)), [], 1.0, ["a", "b"]]
+)
 def test_x0_of_a_wrong_shape_is_refused(make, x0):
     with pytest.raises(ValueError, match="x0"):
         make(x0=x0)
@@ -244,7 +253,7 @@ def test_x0_points_are_asked_first_exactly_as_given(make, rng, k):
     assert_inside(X, -3, 3)
 
 
-@pytest.mark.parametrize("bounds", [None, [(0.1, 0.3), (-1e-7, 3e9)]])
+@pytest.mark.parametrize("bounds", [None, [(0.1, 0.3), (-1e-7, 3e9)], [(-1e300, 1e3)] * 2])
 @pytest.mark.parametrize("x_scale", ["auto", 3.0, 1e-5])
 def test_x0_points_survive_any_scale(make, rng, bounds, x_scale):
     x0 = rng.uniform(0.1, 0.3, (20, 2))
@@ -317,6 +326,23 @@ def test_injected_points_of_several_runs(make, rng):
     advance(opt, 1)
     opt.inject([0.25, 0.75])
     assert all([0.25, 0.75] in run for run in opt.ask().tolist())
+
+
+def test_points_injected_one_after_the_other_are_all_asked(make):
+    opt = make()
+    advance(opt, 1)
+    opt.inject([1.0, 2.0])
+    opt.inject([[2.0, 1.0], [0.5, 0.5]])
+    X = opt.ask().tolist()
+    assert all(point in X for point in ([1.0, 2.0], [2.0, 1.0], [0.5, 0.5]))
+
+
+def test_injection_before_the_first_batch_keeps_x0(make):
+    opt = make(x0=[1.0, 1.0])
+    opt.inject([2.0, 2.0])
+    X = opt.ask().tolist()
+    assert [1.0, 1.0] in X
+    assert [2.0, 2.0] in X
 
 
 @pytest.mark.parametrize(

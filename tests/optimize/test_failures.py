@@ -21,7 +21,7 @@ def assert_inside(*arrays, box=BOX):
 
 @pytest.mark.parametrize("failure", [np.nan, np.inf])
 @pytest.mark.parametrize("n_runs", [1, 2])
-@pytest.mark.parametrize("selection", ["soft"])
+@pytest.mark.parametrize("selection", SELECTIONS)
 def test_one_failed_lower_value_among_100_has_no_weight(make, failure, n_runs, selection):
     opt = make(n_particles=100, selection=selection, n_runs=n_runs)
     for _ in range(5):
@@ -35,7 +35,7 @@ def test_one_failed_lower_value_among_100_has_no_weight(make, failure, n_runs, s
 
 
 @pytest.mark.parametrize("n_runs", [1, 2])
-@pytest.mark.parametrize("selection", ["soft"])
+@pytest.mark.parametrize("selection", SELECTIONS)
 def test_one_failed_upper_value_that_is_needed_has_no_weight(make, n_runs, selection):
     opt = make(n_particles=100, selection=selection, n_runs=n_runs)
     for _ in range(5):
@@ -216,7 +216,7 @@ def test_one_run_alive_is_no_error(make):
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize(
     ("which", "value"),
-    [("L", -np.inf), ("G", np.inf), ("G", -np.inf)],
+    [("L", -np.inf), ("L", -1e300), ("L", 1e300), ("G", np.inf), ("G", 1e300), ("G", -1e300), ("G", -np.inf)],
 )
 def test_extreme_value_is_data(make, which, value, options, selection):
     opt = make(selection=selection, **options)
@@ -231,12 +231,21 @@ def test_extreme_value_is_data(make, which, value, options, selection):
 
 
 @pytest.mark.parametrize("alpha", ["auto", 1e6])
-@pytest.mark.parametrize("factor", [1e-300])
+@pytest.mark.parametrize("factor", [1e300, -1e300, 1e-300, 1e305])
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_values_around_the_ends_of_the_float_range(make, alpha, factor, selection):
     opt = make(alpha=alpha, selection=selection)
     advance(opt, 20, lambda X: tuple(v * factor for v in values(X)))
     assert_inside(opt.ask(), opt.consensus)
+
+
+def test_infinite_upper_value_is_as_bad_as_can_be(make):
+    opt = make(selection="none", alpha=1.0)
+    X = opt.ask()
+    G = np.full(20, np.inf)
+    G[6] = 1e300
+    opt.tell(None, G)
+    np.testing.assert_allclose(opt.consensus, X[6], rtol=1e-14)
 
 
 def test_lower_value_of_minus_infinity_is_the_minimiser(make):
@@ -248,10 +257,10 @@ def test_lower_value_of_minus_infinity_is_the_minimiser(make):
     np.testing.assert_allclose(opt.consensus, X[6], atol=0.05)
 
 
-@pytest.mark.parametrize("options", [{}, {"tau": 0.1}, {"alpha": 30.0}])
+@pytest.mark.parametrize("options", [{}, {"tau": 0.1}, {"xi": 10.0}, {"alpha": 30.0}])
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("beta", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("value", [0.0, -7.25])
+@pytest.mark.parametrize("value", [0.0, -7.25, 1e300])
 def test_all_values_equal_give_the_mean(make, options, selection, beta, value):
     opt = make(selection=selection, beta=beta, **options)
     X = opt.ask()

@@ -102,6 +102,19 @@ def test_max_evals_is_never_exceeded(max_evals, joint, options):
     assert not result.success
 
 
+def test_message_names_the_limit_that_was_given():
+    assert "max_evals=100" in small(max_evals=100, max_iter=None).message
+
+
+def test_every_point_is_inside_the_bounds():
+    bounds = [(0.1, 0.3), (1 / 3, 0.7), (0.1, 0.1)]
+    low, up = Counted(lower), Counted(upper)
+    for track in (False, True):
+        small(low, up, bounds=bounds, track_consensus=track, polish=True, max_iter=60)
+    seen = np.asarray(low.seen + up.seen)
+    assert np.all((seen >= np.transpose(bounds)[0]) & (seen <= np.transpose(bounds)[1]))
+
+
 def test_tracked_consensus_is_in_the_history():
     result = small(track_consensus=True)
     assert np.isfinite(result.history["lower"]).all()

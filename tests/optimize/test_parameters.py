@@ -27,7 +27,7 @@ OUTSIDE = [
     *[("selector", value, "logistic") for value in ["sigmoid", "", 1, None]],
     *[("x_scale", value, "positive") for value in [0.0, -1.0, np.nan, np.inf, "wide", [1.0, 2.0, 3.0], [1.0, 0.0]]],
     *[("x_opt", value, "(2,)") for value in [[0.0], [0.0, 0.0, 0.0], 1.0]],
-    *[("dtype", value, "float32") for value in ["int64", "float16", int, "complex128"]],
+    *[("dtype", value, "float32") for value in ["int64", "float16", int, "complex128", "nonsense"]],
     *[("random_state", value, "int") for value in [-1, 1.5, "0", True]],
     ("random_state", [1, 2], "n_runs=1"),
 ]
@@ -181,8 +181,10 @@ def test_step_that_overshoots_without_noise_warns(make):
         make(sigma=0.0, dt=3.0)
 
 
-@pytest.mark.parametrize("f", [values, lambda X: (np.zeros(20), np.zeros(20))])
-@pytest.mark.parametrize("beta", [1e-12, 0.01, 0.5, 1 - 1e-12, 1.0])
+@pytest.mark.parametrize(
+    "f", [values, lambda X: (np.zeros(20), np.zeros(20)), lambda X: tuple(1e300 * v for v in values(X))]
+)
+@pytest.mark.parametrize("beta", [1e-300, 1e-12, 0.01, 0.5, 1 - 1e-12, 1.0])
 @pytest.mark.parametrize("tau", [1e-300, 1e-30, 1e300, "auto"])
 @pytest.mark.parametrize("selector", ["logistic", "gumbel"])
 def test_extreme_softness_and_level(make, tau, beta, selector, f):
@@ -245,6 +247,17 @@ def test_float32_is_close_to_float64_for_an_iteration(make):
     for opt in opts:
         advance(opt, 1)
     np.testing.assert_allclose(opts[0].consensus, opts[1].consensus, rtol=1e-5)
+
+
+@pytest.mark.parametrize("which", ["L", "G"])
+@pytest.mark.parametrize("value", [1e300, -1e300])
+def test_values_beyond_float32_are_data(make, which, value):
+    opt = make(dtype="float32")
+    told = values(opt.ask())
+    told["LG".index(which)][3] = value
+    opt.tell(*told)
+    assert opt.result.n_failed == 0
+    assert np.isfinite(opt.consensus).all()
 
 
 @pytest.mark.parametrize("noise", ["scaled", "isotropic", "anisotropic"])

@@ -187,6 +187,20 @@ def test_optimizer_that_has_moved_takes_a_state(make):
     assert_equal_results(opt, other)
 
 
+@each_cut
+def test_state_may_be_loaded_by_several(make, cut):
+    opt = make()
+    cut(opt)
+    state = opt.state_dict()
+    others = make(), make()
+    for other in others:
+        other.load_state_dict(state)
+    X = advance(opt, 5)
+    for other in others:
+        assert same(X, advance(other, 5))
+        assert_equal_results(opt, other)
+
+
 def to_file(value, arrays):
     """Nested lists and dictionaries as JSON, with arrays taken out."""
     if isinstance(value, np.ndarray):
@@ -237,6 +251,20 @@ def test_state_shares_nothing_with_the_optimizer(make):
     assert same(advance(opt, 3), advance(other, 3))
 
 
+def test_loading_does_not_change_or_keep_the_state(make):
+    opt = make()
+    advance(opt, 3)
+    state = opt.state_dict()
+    arrays = {}
+    to_file(state, arrays)
+    kept = [v.copy() for v in arrays.values()]
+    opt.load_state_dict(state)
+    X = advance(opt, 3)
+    assert same(list(arrays.values()), kept)
+    opt.load_state_dict(state)
+    assert same(X, advance(opt, 3))
+
+
 @pytest.mark.parametrize(
     ("options", "change"),
     [
@@ -261,6 +289,20 @@ def test_wrong_state_is_refused_and_changes_nothing(make, options, change):
     assert same(advance(target, 2), advance(other, 2))
 
 
+def test_state_of_another_batch_size_is_refused(make):
+    opt = make(batch_size=10)
+    advance(opt, 3)
+    with pytest.raises(ValueError, match="state"):
+        make().load_state_dict(opt.state_dict())
+
+
+def test_state_of_another_dtype_is_refused(make):
+    opt = make(dtype="float32")
+    advance(opt, 3)
+    with pytest.raises(ValueError, match="state"):
+        make().load_state_dict(opt.state_dict())
+
+
 def test_values_told_may_be_written_to_afterwards(make):
     opt = make()
     L, G = values(opt.ask())
@@ -269,6 +311,19 @@ def test_values_told_may_be_written_to_afterwards(make):
     L[:] = G[:] = -1.0
     population = opt.result.population
     assert same([population.lower, population.upper], kept)
+
+
+def test_result_may_be_written_to(make):
+    opt, other = make(), make()
+    advance(opt, 3)
+    advance(other, 3)
+    result = opt.result
+    for part in (result, result.consensus, result.best, result.population, result.history):
+        for value in part.values():
+            if isinstance(value, np.ndarray):
+                value[...] = 0.5
+    assert_equal_results(opt, other)
+    assert same(advance(opt, 2), advance(other, 2))
 
 
 SCRIPT = """
