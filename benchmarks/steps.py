@@ -2,7 +2,8 @@
 
 Run: python benchmarks/steps.py [--repeats K]
 
-All three are measured in turn in the same process; the objectives are not counted. Medians, with quartiles.
+All three are measured in turn in the same process; the objectives are not counted. Medians, with quartiles. Both
+optimizers run with their defaults, each keeping the history that it keeps by itself.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Cbx:
         self.spent, f = 0.0, problem.upper
         self.dynamics = CBO(
             lambda x: self.timed(f, x), x=np.random.default_rng(0).uniform(-3, 3, (1, n, d)), f_dim="3D",
-            max_it=10**9, term_criteria=[], noise="isotropic", track_args={"names": []},
+            max_it=10**9, term_criteria=[],
         )  # fmt: skip
         self.dynamics.step()
 
