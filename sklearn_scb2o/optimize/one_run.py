@@ -25,7 +25,7 @@ _HUGE = 1e150  # differences and squares of values below do not overflow
 _LOG_EPS = math.log(EPS)
 # Distances in units of tau. Values farther than _FAR above the next one outside the quantile have no weight; where
 # that one is farther than _WIDEST from the quantile, exponentials might overflow.
-_FAR, _WIDEST = 100.0, 400.0
+_FAR, _WIDEST = 50.0, 400.0
 
 
 def weigh(

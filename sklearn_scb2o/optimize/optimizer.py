@@ -343,7 +343,9 @@ class SCB2OOptimizer:
             L,
             G,
             self._distance if self.x_opt is not None else None,
-            self.limits.still_below(state, self._swarm.scale, self._swarm.xp),
+            None
+            if self.limits.stagnation is None
+            else self.limits.still_below(state, self._swarm.scale, self._swarm.xp),
             self._swarm.xp,
         )
         if update.dead is not None:

@@ -47,9 +47,7 @@ class Limits:
             reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
         return reasons
 
-    def still_below(self, state: State, scale: Any, xp: ModuleType) -> float | None:
-        """Internal distance below which the consensus counts as unmoved; None where nobody asks."""
-        if self.stagnation is None:
-            return None
+    def still_below(self, state: State, scale: Any, xp: ModuleType) -> float:
+        """Internal distance below which the consensus counts as unmoved."""
         first: Any = state.first_spread
         return self.tol * float(xp.max(first / xp.min(scale)))

@@ -48,7 +48,7 @@ class Settings:
         """Whether these are the settings that `weigh` knows."""
         return (
             self.selection == "soft"
-            and self.selector == SELECTORS["logistic"]
+            and self.selector.log_psi is SELECTORS["logistic"].log_psi
             and self.tau is self.xi is self.lower_max is self.upper_max is None
             and not self.lower_tol
         )
@@ -134,7 +134,6 @@ def needed_upper(L: Array, settings: Settings, lower_best: Array, xp: ModuleType
     return select(lower, order, settings, settings.alpha, xp).counts & ~failed
 
 
-@overflow_is_infinity
 def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Update:
     """Selection, temperature, weights and consensus of one batch.
 
@@ -155,13 +154,20 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
     -------
     Update
     """
-    lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
-    alpha: Array | float | None
     if xp is np and len(L) == 1 and settings.is_usual:
         known = weigh(L, G, settings.beta, settings.alpha, _RTOL)
         if known is not None:
             weights, quantile, alpha, tau = known
-            return Update(weights, np.matmul(weights, y[0]), None, None, None, quantile, alpha, tau, lower_best)
+            m = np.matmul(weights, y[0])
+            return Update(weights, m, None, None, None, quantile, alpha, tau, lower_best)
+    return _update_on_arrays(y, L, G, settings, lower_best, xp)
+
+
+@overflow_is_infinity
+def _update_on_arrays(y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Update:
+    """`update_consensus` in general: any array library, any number of runs, failed evaluations."""
+    lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
+    alpha: Array | float | None
     if is_tame(G, xp) and is_tame(L, xp):
         lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:

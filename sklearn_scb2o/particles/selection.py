@@ -31,7 +31,7 @@ from .offset import solve_offset, sums_of_rows
 _RANK_SLACK = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared and hashed as what it is, an object of functions
 class Selector:
     r"""A selection function psi, the smooth step behind the soft quantile.
 
