@@ -108,11 +108,11 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
 
 
 def block_rows(x: Array, n: int) -> NDArray[Any]:
-    """A vector of d numbers as rows, one for each particle that is moved at a time in a population of n.
+    """A vector of d numbers as rows, (1, n, d), for at most as many of n particles as are moved at a time.
 
-    Operations on full rows take half the time of those that broadcast, and a third where d is small.
+    Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small.
     """
-    return np.tile(x, (min(n, _BLOCK // x.size + 1), 1))
+    return np.tile(x, (1, min(n, _BLOCK // x.size + 1), 1))
 
 
 def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step) -> Moments:
@@ -122,7 +122,8 @@ def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: A
     else:
         normals = _draw(streams, y.shape, y.dtype)
     n = y.shape[1]
-    return _step_in_place(y, target, normals, y - target, low[:n], high[:n], step)
+    m = target.repeat(n, 1)
+    return _step_in_place(y, m, normals, y - m, low[:, :n], high[:, :n], step)
 
 
 def _move_blocks(
@@ -131,7 +132,7 @@ def _move_blocks(
     """Move blocks one after the other; their moments."""
     most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
     normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
-    low, high = low[:most_rows], high[:most_rows]
+    low, high = low[:, :most_rows], high[:, :most_rows]
     sums, last_runs = [], None
     for runs, rows, stream in blocks:
         part = y[runs, rows, :]
@@ -144,7 +145,7 @@ def _move_blocks(
         for r in range(n_runs):
             streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
         np.subtract(part, center, out=z)
-        sums.append(_step_in_place(part, center, b, z, low[:n], high[:n], step))
+        sums.append(_step_in_place(part, center, b, z, low[:, :n], high[:, :n], step))
     return sums
 
 

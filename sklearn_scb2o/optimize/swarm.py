@@ -68,21 +68,16 @@ class Swarm:
     def to_user(self, y: Array) -> Array:
         """Points in the user's coordinates, a new array."""
         # a vector of scales as rows where the rows are known: see block_rows
-        x = y * (self._scale_rows if y.shape[-2:] == self._scale_rows.shape else self.scale)
+        rows = self._scale_rows
+        x = y * (rows if y.ndim == rows.ndim and y.shape[1] == rows.shape[1] else self.scale)
         if self.box.is_exact:
             return x
         return clamp(x, self.array(self.box.low), self.array(self.box.high), self.xp)
 
     def points(self, y: Array) -> Array:
         """The same, moved into the box: a mean of particles may be outside by a rounding."""
-        return self.to_user(
-            clamp(
-                y,
-                self._low[:1] if self.xp is np else self._low,
-                self._high[:1] if self.xp is np else self._high,
-                self.xp,
-            )
-        )
+        low, high = (self.array(bound) for bound in (self.box.inner_low, self.box.inner_high))
+        return self.to_user(clamp(y, low, high, self.xp))
 
     def spread(self, y: Array) -> Array:
         """Mean spread of a population in the user's coordinates, (R,)."""
