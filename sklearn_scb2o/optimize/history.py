@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 COLUMNS = ("lower", "upper", "distance", "spread", "ess", "alpha", "tau", "quantile", "n_failed")
 _RECENT = 16
 _INDEX = {name: i for i, name in enumerate(COLUMNS)}
+_WEIGHTS = _INDEX["ess"]
 
 
 class History:
@@ -40,7 +41,7 @@ class History:
         return self._rows[: self._written].copy()
 
     def append(self, *row: Any) -> None:
-        """Add a row, a number or array of shape (R,) for each of `COLUMNS`."""
+        """Add a row: a number or array of shape (R,) for each of `COLUMNS`, but for "ess" the weights (R, n)."""
         self._recent.append(row)
         if len(self._recent) == _RECENT or self._rows.shape[2] > 1:  # arrays may be views of larger ones
             self._write()
@@ -49,9 +50,13 @@ class History:
         stop = self._written + len(self._recent)
         while stop > len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
-        for target, row in zip(self._rows[self._written : stop], self._recent, strict=True):
+        if not self._recent:
+            return
+        weights = np.stack([np.asarray(row[_WEIGHTS]) for row in self._recent])
+        sizes = 1.0 / np.vecdot(weights, weights)  # effective sample sizes, of all rows at once
+        for target, row, ess in zip(self._rows[self._written : stop], self._recent, sizes, strict=True):
             for i, value in enumerate(row):
-                target[i] = value
+                target[i] = ess if i == _WEIGHTS else value
         self._written, self._recent = stop, []
 
     def amend(self, **values: Any) -> None:

@@ -93,9 +93,8 @@ class State:
         ):
             self.still_since, self.still_at = self.n_iter, self.m
         distance = np.nan if x_distance is None else x_distance(self.m)
-        ess = _run_values(1.0 / xp.vecdot(update.weights, update.weights))
         self.history.append(
-            np.nan, np.nan, distance, _run_values(self.spread), ess, _run_values(update.alpha),
+            np.nan, np.nan, distance, _run_values(self.spread), update.weights, _run_values(update.alpha),
             _run_values(update.tau), _run_values(update.quantile), failed,
         )  # fmt: skip
 
