@@ -65,14 +65,14 @@ def weigh(
 
 def _log_weights(s: float, z: list[float]) -> list[float]:
     """``log psi(s - z)`` of the logistic selector, z in order, up to where psi falls below the rounding of 1."""
-    logs = []
-    exp, log1p = math.exp, math.log1p
+    logs: list[float] = []
+    exp, log1p, add = math.exp, math.log1p, logs.append
     for v in z:
         u = s - v
         log_psi = u - log1p(exp(u)) if u < 0.0 else -log1p(exp(-u))
         if log_psi <= _LOG_EPS:
             break
-        logs.append(log_psi)
+        add(log_psi)
     return logs
 
 
