@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .motion import Moments
 
 #: The columns: the paper's four metrics (L and G at the consensus point, its distance to a known optimum, the mean
 #: spread of the particles), and what explains them.
 COLUMNS = ("lower", "upper", "distance", "spread", "ess", "alpha", "tau", "quantile", "n_failed")
 _RECENT = 16
 _INDEX = {name: i for i, name in enumerate(COLUMNS)}
-_WEIGHTS = _INDEX["ess"]
+_WEIGHTS, _SPREAD = _INDEX["ess"], _INDEX["spread"]
+_MANY = 1024
 
 
 class History:
@@ -21,15 +25,16 @@ class History:
     Memory grows by 9 numbers per iteration and run, whatever the population.
     """
 
-    def __init__(self, n_runs: int) -> None:
+    def __init__(self, n_runs: int, measure: Callable[[Moments], Any]) -> None:
+        self.measure = measure  # the spreads, of one row or of several, from their moments
         self._rows = np.full((_RECENT, len(COLUMNS), n_runs), np.nan)
         self._written = 0
         self._recent: list[tuple[Any, ...]] = []  # rows not yet in the array: one by one, writing them takes longer
 
     @classmethod
-    def from_table(cls, table: NDArray[np.float64]) -> History:
+    def from_table(cls, table: NDArray[np.float64], measure: Callable[[Moments], Any]) -> History:
         """The history whose `table` this is."""
-        history = cls(table.shape[2])
+        history = cls(table.shape[2], measure)
         history._rows = np.full((max(_RECENT, table.shape[0]), *table.shape[1:]), np.nan)
         history._rows[: table.shape[0]] = table
         history._written = table.shape[0]
@@ -41,9 +46,13 @@ class History:
         return self._rows[: self._written].copy()
 
     def append(self, *row: Any) -> None:
-        """Add a row: a number or array of shape (R,) for each of `COLUMNS`, but for "ess" the weights (R, n)."""
+        """Add a row: a number or array of shape (R,) for each of `COLUMNS`.
+
+        For "ess" the weights (R, n), and for "spread" maybe `Moments`: both are worked out for several rows at once.
+        """
         self._recent.append(row)
-        if len(self._recent) == _RECENT or self._rows.shape[2] > 1:  # arrays may be views of larger ones
+        # several runs: arrays may be views of larger ones; many particles: their weights are not kept
+        if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or row[_WEIGHTS].shape[-1] > _MANY:
             self._write()
 
     def _write(self) -> None:
@@ -53,10 +62,20 @@ class History:
         if not self._recent:
             return
         weights = np.stack([np.asarray(row[_WEIGHTS]) for row in self._recent])
-        sizes = 1.0 / np.vecdot(weights, weights)  # effective sample sizes, of all rows at once
-        for target, row, ess in zip(self._rows[self._written : stop], self._recent, sizes, strict=True):
+        rows = self._rows[self._written : stop]
+        for target, row in zip(rows, self._recent, strict=True):
             for i, value in enumerate(row):
-                target[i] = ess if i == _WEIGHTS else value
+                if i not in (_WEIGHTS, _SPREAD):
+                    target[i] = value
+        rows[:, _WEIGHTS] = 1.0 / np.vecdot(weights, weights)  # effective sample sizes
+        spreads = [row[_SPREAD] for row in self._recent]
+        unmeasured = [i for i, spread in enumerate(spreads) if isinstance(spread, Moments)]
+        if unmeasured:
+            sums = Moments(*(np.concatenate([spreads[i][j] for i in unmeasured]) for j in (0, 1)))
+            rows[unmeasured, _SPREAD, 0] = self.measure(sums)
+        for i, spread in enumerate(spreads):
+            if not isinstance(spread, Moments):
+                rows[i, _SPREAD] = spread
         self._written, self._recent = stop, []
 
     def amend(self, **values: Any) -> None:

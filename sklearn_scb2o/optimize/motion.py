@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..particles import apply_boundary, euler_maruyama_step
-from ..particles.backend import Array, like, row_sum, row_total
+from ..particles.backend import Array, like, overflow_is_infinity, row_sum, row_total
 from ..particles.dynamics import diffusion_size
 from .box import Box, horizon
 
@@ -204,6 +204,7 @@ def _ones(n: int, dtype: Any) -> NDArray[Any]:
     return np.ones((1, n), dtype)
 
 
+@overflow_is_infinity
 def mean_spread(sums: Moments, n: int, scale: Array, xp: ModuleType) -> Array:
     """Mean over coordinates of the standard deviation over n particles, (R,), from their `moments`.
 

@@ -215,10 +215,9 @@ class SCB2OOptimizer:
         streams = make_streams(random_state, self.n_runs, swarm.n_streams)
         y = swarm.first(streams)
         spread = swarm.spread(y)
-        self._state = State(
-            y, spread, xp.full_like(y[:, :1, 0], np.inf), streams, History(self.n_runs), (0, self.batch_size),
-            first_spread=spread,
-        )  # fmt: skip
+        best = xp.full_like(y[:, :1, 0], np.inf)
+        history = History(self.n_runs, swarm.measure)
+        self._state = State(y, spread, best, streams, history, (0, self.batch_size), first_spread=spread)
         self._value_shape = (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
         self._started_at: float | None = None
 
@@ -398,7 +397,7 @@ class SCB2OOptimizer:
         dict
             Keys among "max_iter", "max_evals", "max_time", "spread", "stagnation".
         """
-        return self.limits.reasons(self._state, self.elapsed, self.batch_size, self._swarm.xp)
+        return self.limits.reasons(self._swarm.settle(self._state), self.elapsed, self.batch_size, self._swarm.xp)
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -446,7 +445,7 @@ class SCB2OOptimizer:
 
         Loaded into an optimizer with the same parameters, the run continues bit for bit.
         """
-        return {**self._state.to_dict(), "elapsed": self.elapsed}
+        return {**self._swarm.settle(self._state).to_dict(), "elapsed": self.elapsed}
 
     def load_state_dict(self, values: dict[str, Any]) -> None:
         """Take over a state that `state_dict` of an optimizer with the same parameters returned."""
@@ -455,7 +454,11 @@ class SCB2OOptimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         # a clock reading means nothing in another process
-        return {**self.__dict__, "_started_at": None, "_state": replace(self._state, elapsed=self.elapsed)}
+        return {
+            **self.__dict__,
+            "_started_at": None,
+            "_state": replace(self._swarm.settle(self._state), elapsed=self.elapsed),
+        }
 
     # -- inside --------------------------------------------------------------------------------------------------
 

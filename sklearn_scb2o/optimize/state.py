@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..particles.backend import Array, any_true
 from .history import History
+from .motion import Moments
 from .update import Update
 
 
@@ -19,7 +20,7 @@ class State:
     """Arrays lead with the axis of the R runs; positions are in internal coordinates, ``x = y * scale``."""
 
     y: Array  #: positions, (R, N, d)
-    spread: Array  #: mean spread of y, user units, (R,)
+    spread: Array | Moments  #: mean spread of y, user units, (R,); or its moments, until somebody asks
     lower_best: Array  #: smallest lower value seen, (R, 1)
     streams: list[list[np.random.Generator]]  #: of each run, one for each chunk of rows
     history: History
@@ -93,10 +94,9 @@ class State:
         ):
             self.still_since, self.still_at = self.n_iter, self.m
         distance = np.nan if x_distance is None else x_distance(self.m)
-        self.history.append(
-            np.nan, np.nan, distance, _run_values(self.spread), update.weights, _run_values(update.alpha),
-            _run_values(update.tau), _run_values(update.quantile), failed,
-        )  # fmt: skip
+        spread = self.spread if isinstance(self.spread, Moments) else _run_values(self.spread)
+        alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
+        self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
 
     def _renew_best(self, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
@@ -174,7 +174,7 @@ class State:
             if isinstance(value, np.ndarray):
                 values[name] = value.copy() if name in on_host else as_array(value.copy())
         values["streams"] = [[_generator(state) for state in run] for run in values["streams"]]
-        values["history"] = History.from_table(values["history"])
+        values["history"] = History.from_table(values["history"], like.history.measure)
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]
         return cls(**values)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..particles.backend import Array, clamp
 from .box import Box
 from .motion import (
+    Moments,
     Step,
     Streams,
     block_rows,
@@ -81,7 +82,17 @@ class Swarm:
 
     def spread(self, y: Array) -> Array:
         """Mean spread of a population in the user's coordinates, (R,)."""
-        return mean_spread(moments(y, y[:, :1, :], self.xp), self.n_particles, self.scale, self.xp)
+        return self.measure(moments(y, y[:, :1, :], self.xp))
+
+    def measure(self, sums: Moments) -> Array:
+        """Mean spreads from moments, (R,)."""
+        return mean_spread(sums, self.n_particles, self.scale, self.xp)
+
+    def settle(self, state: State) -> State:
+        """The state with its spread worked out."""
+        if isinstance(state.spread, Moments):
+            state.spread = self.measure(state.spread)
+        return state
 
     def advance(self, state: State, step: Step) -> None:
         """Move the particles of the last batch, and turn to the next batch."""
@@ -89,7 +100,8 @@ class Swarm:
         if state.alive is not None:
             self._redraw(state)
         elif self.batch_size == self.n_particles:
-            state.spread = mean_spread(sums, self.n_particles, self.scale, self.xp)
+            # of a single run it is worked out when it is asked for, or for several iterations at once
+            state.spread = sums if self.n_runs == 1 and self.xp is np else self.measure(sums)
             return
         if self.batch_size < self.n_particles:
             start = state.rows[1]
