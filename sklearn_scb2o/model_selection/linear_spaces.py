@@ -1,0 +1,435 @@
+"""Weight spaces of linear models: a loss of ``X @ coef_.T + intercept_`` plus L1 and L2 penalties."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    MultiTaskElasticNet,
+    MultiTaskLasso,
+    PoissonRegressor,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+)
+from sklearn.svm import LinearSVC
+from sklearn.utils import column_or_1d, compute_class_weight
+
+from .losses import (
+    EpsilonInsensitive,
+    HalfPoisson,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    ModifiedHuber,
+    Multinomial,
+    Perceptron,
+    SquaredEpsilonInsensitive,
+    SquaredError,
+    SquaredHinge,
+)
+from .weight_spaces import WeightSpace, blocks_of_particles, class_indices, register_weight_space
+
+__all__ = ["LinearWeightSpace"]
+
+# Up to this number of columns the Gram matrix of X is kept (32 MiB at most); it is made only where n_samples is larger.
+MAX_GRAM_COLUMNS = 2000
+
+
+class LinearWeightSpace(WeightSpace):
+    """Weights of a linear model with outputs ``eta_k = X @ coef_k + intercept_k``.
+
+    The objective is
+
+        sum_ki row_weight_ki loss(eta_ki, targets_ki) + sum_kj (l2_k coef_kj^2 / 2 + l1_k |coef_kj|)
+
+    and the layout of the vector is `coef_`, (n_outputs, n_features), row by row, then the n_outputs intercepts.
+    Rows of weight zero are left out.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse array} of shape (n_samples, n_features)
+        A sparse X is never made dense.
+    targets : ndarray of shape (n_outputs, n_samples) or (n_samples,)
+        What `loss` takes as y, a row for each output.
+    loss : Loss
+        From `sklearn_scb2o.model_selection.losses`.
+    row_weight : ndarray of shape (n_outputs, n_samples), (1, n_samples) or (n_samples,), default=None
+        Nonnegative factors of the losses; None for ``1 / n_samples``.
+    fit_intercept : bool, default=True
+        Whether the vector has intercepts.
+    l2, l1 : float or ndarray of shape (n_outputs,), default=0.0
+        Penalties of the coefficients.
+    intercept_scaling : float, default=None
+        None for intercepts without penalty; otherwise an intercept is penalised as the coefficient of a column of
+        that constant value, which is what liblinear does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_scb2o.model_selection.linear_spaces import LinearWeightSpace
+    >>> from sklearn_scb2o.model_selection.losses import SquaredError
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0])
+    >>> space = LinearWeightSpace(X, y, SquaredError(), l1=0.5)
+    >>> space.objective(np.array([[2.0, 1.0], [0.0, 3.0]]))  # the exact fit, and the mean
+    array([1.        , 1.33333333])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        targets: np.ndarray,
+        loss: Loss,
+        *,
+        row_weight: np.ndarray | None = None,
+        fit_intercept: bool = True,
+        l2: float | np.ndarray = 0.0,
+        l1: float | np.ndarray = 0.0,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        targets = np.atleast_2d(targets)
+        if row_weight is None:
+            row_weight = np.full(X.shape[0], 1.0 / X.shape[0])
+        row_weight = np.atleast_2d(row_weight)
+        used = np.any(row_weight > 0, axis=0)
+        if not used.all():
+            X, targets, row_weight = X[used], targets[:, used], row_weight[:, used]
+        self._X, self._targets, self._row_weight, self.loss = X, targets, row_weight, loss
+        self._fit_intercept = fit_intercept
+        self.n_features = X.shape[1]
+        self.n_outputs = K = len(targets)
+
+        self._n_coef = K * self.n_features
+        n_intercepts = K if fit_intercept else 0
+        self.feature_of_weight = np.r_[np.tile(np.arange(self.n_features), K), np.full(n_intercepts, -1)]
+        self.is_intercept = self.feature_of_weight < 0
+        # a column of the constant c with coefficient v gives the intercept c v
+        on_intercept = 0.0 if intercept_scaling is None else 1.0 / intercept_scaling
+        l1, l2 = np.broadcast_to(l1, K), np.broadcast_to(l2, K)
+        self._l2 = np.r_[np.repeat(l2, self.n_features), (on_intercept**2 * l2)[:n_intercepts]].astype(float)
+        self.l1 = np.r_[np.repeat(l1, self.n_features), (on_intercept * l1)[:n_intercepts]] if np.any(l1 > 0) else None
+
+        self.is_smooth = not loss.has_kink
+        free = self._l2 == 0
+        # free intercepts are unique where the loss is strictly convex, for any coefficients
+        self.is_strictly_convex = bool(
+            not np.any(free[: self._n_coef]) and (loss.is_strictly_convex or not np.any(free[self._n_coef :]))
+        )
+
+    def weights_of(self, estimator: Any) -> np.ndarray:
+        """`coef_` and `intercept_` of a fitted estimator, as a new array of shape (n_weights,)."""
+        coef = estimator.coef_.toarray() if sparse.issparse(estimator.coef_) else np.asarray(estimator.coef_)
+        intercepts = np.ravel(estimator.intercept_) if self._fit_intercept else np.empty(0)
+        weights = np.concatenate([coef.ravel(), intercepts]).astype(float)
+        if len(weights) != self.n_weights:
+            raise ValueError(f"estimator has {len(weights)} weights; this space has {self.n_weights}")
+        return weights
+
+    def put(self, weights: np.ndarray, estimator: Any) -> None:
+        """Write `weights`, shape (n_weights,), into `coef_` and `intercept_`, in their shapes and dtypes."""
+        weights = np.asarray(weights, dtype=float)
+        old = estimator.coef_
+        coef = weights[: self._n_coef].reshape(old.shape).astype(old.dtype)  # astype copies
+        estimator.coef_ = type(old)(coef) if sparse.issparse(old) else coef
+        if self._fit_intercept:
+            old = np.asarray(estimator.intercept_)
+            # [()] makes a number of an array of no dimensions
+            estimator.intercept_ = weights[self._n_coef :].reshape(old.shape).astype(old.dtype)[()]
+
+    def _blocks(self, weights: np.ndarray) -> Any:
+        """Slices of the population, with their linear predictors of shape (n_particles, n_outputs, n_samples)."""
+        n, p, K = self._X.shape[0], self.n_features, self.n_outputs
+        for block in blocks_of_particles(len(weights), n * K):
+            coef = weights[block, : self._n_coef].reshape(-1, p)
+            eta = ((self._X @ coef.T).T if sparse.issparse(self._X) else coef @ self._X.T).reshape(-1, K, n)
+            if self._fit_intercept:
+                eta += weights[block, self._n_coef :, None]
+            yield block, eta
+
+    def objective(self, weights: np.ndarray) -> np.ndarray:
+        """Training objective of each row of `weights`, (n_particles, n_weights) -> (n_particles,)."""
+        weights = np.asarray(weights, dtype=float)
+        values = 0.5 * weights**2 @ self._l2
+        if self.l1 is not None:
+            values += np.abs(weights) @ self.l1
+        with np.errstate(over="ignore", invalid="ignore"):  # far away the value is infinite
+            for block, eta in self._blocks(weights):
+                loss = self.loss.value(eta, self._targets)
+                if loss.shape[1:] == self._row_weight.shape:
+                    values[block] += loss.reshape(len(loss), -1) @ self._row_weight.ravel()
+                else:
+                    values[block] += np.sum(loss @ self._row_weight[0], axis=1)
+        return values
+
+    def gradient(self, weights: np.ndarray) -> np.ndarray:
+        """Gradient of the objective at each row, (n_particles, n_weights) -> (n_particles, n_weights).
+
+        The part of an L1 penalty at a weight that is zero is zero.
+        """
+        weights = np.asarray(weights, dtype=float)
+        gradient = weights * self._l2
+        if self.l1 is not None:
+            gradient += np.sign(weights) * self.l1
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block, eta in self._blocks(weights):
+                slope = self.loss.derivative(eta, self._targets) * self._row_weight
+                flat = slope.reshape(-1, slope.shape[-1])
+                by_coef = (self._X.T @ flat.T).T if sparse.issparse(self._X) else flat @ self._X
+                gradient[block, : self._n_coef] += by_coef.reshape(-1, self._n_coef)
+                if self._fit_intercept:
+                    gradient[block, self._n_coef :] += slope.sum(axis=-1)
+        return gradient
+
+    def hessian(self, weights: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """Second derivative at one weight vector, (n_weights,), among its `active` entries, an array of indices.
+
+        An L1 part has none.
+        """
+        weights, active = np.asarray(weights, dtype=float), np.asarray(active, dtype=int)
+        is_coef = active < self._n_coef
+        output = np.where(is_coef, active // self.n_features, active - self._n_coef)
+        column = np.where(is_coef, active % self.n_features, self.n_features)  # the last one is the constant
+        penalty = np.diag(self._l2[active])
+
+        if isinstance(self.loss, SquaredError) and self._gram is not None:
+            return penalty + np.where(output[:, None] == output, self._gram[np.ix_(column, column)], 0.0)
+
+        ((_, eta),) = self._blocks(weights[None])
+        if isinstance(self.loss, Multinomial):  # diag(p) - p p^T
+            p = self.loss.probabilities(eta[0])
+            curvature = p * self._row_weight
+        else:
+            curvature = self.loss.second_derivative(eta[0], self._targets) * self._row_weight
+        hessian = penalty
+        for k in np.unique(output):
+            mine = np.flatnonzero(output == k)
+            hessian[np.ix_(mine, mine)] += self._scaled_gram(column[mine], np.sqrt(curvature[k])[None])
+        if isinstance(self.loss, Multinomial):
+            hessian -= self._scaled_gram(column, np.sqrt(self._row_weight) * p[output])
+        return hessian
+
+    def _scaled_gram(self, columns: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """``Z^T Z`` of ``Z = scale.T * [X, 1][:, columns]``; `scale`: (len(columns), n_samples) or (1, n_samples)."""
+        gram = np.zeros((len(columns), len(columns)))
+        is_constant = columns == self.n_features
+        for rows in blocks_of_particles(self._X.shape[0], len(columns)):
+            design = self._X[rows][:, columns[~is_constant]]
+            constant = np.ones((design.shape[0], np.count_nonzero(is_constant)))
+            # back to the order of `columns`, in which the constants need not come last
+            order = np.argsort(np.argsort(is_constant, kind="stable"), kind="stable")
+            if sparse.issparse(design):
+                design = sparse.hstack([design, sparse.csr_array(constant)], format="csc")[:, order]
+                design = design.multiply(scale[:, rows].T).tocsc()
+                gram += (design.T @ design).toarray()
+            else:
+                design = np.hstack([design, constant])[:, order] * scale[:, rows].T
+                gram += design.T @ design  # NumPy computes half of a matrix times its own transpose
+        return gram
+
+    @cached_property
+    def _gram(self) -> np.ndarray | None:
+        """``[X, 1]^T diag(row_weight) [X, 1]``, the same for all vectors; None where it is not worth its memory."""
+        n, p = self._X.shape
+        if p > min(n, MAX_GRAM_COLUMNS) or len(self._row_weight) > 1:
+            return None
+        return self._scaled_gram(np.arange(p + 1), np.sqrt(self._row_weight))
+
+    def smoothed(self, width: float) -> WeightSpace:
+        """The same space with every kink of the loss rounded over `width` (in units of the linear predictor)."""
+        if not self.loss.has_kink:
+            return self
+        space = copy.copy(self)
+        space.loss = self.loss.smoothed(width)
+        space.is_smooth = not space.loss.has_kink
+        return space
+
+
+def _refuse_positive(estimator: Any) -> None:
+    if estimator.positive:
+        raise ValueError(
+            f"positive=True of {type(estimator).__name__} is a constraint, which a weight space cannot express; "
+            "refit with positive=False"
+        )
+
+
+def _real_targets(y: Any) -> np.ndarray:
+    """Targets (n_outputs, n_samples) of y, (n_samples,) or (n_samples, n_outputs)."""
+    y = np.asarray(y, dtype=float)
+    return y[None] if y.ndim == 1 else y.T
+
+
+def _least_squares(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
+    """Half the mean squared error, of LinearRegression, Ridge, Lasso and ElasticNet, summed over the outputs."""
+    _refuse_positive(estimator)
+    total = sample_weight.sum()
+    l1: float | np.ndarray = 0.0
+    l2: float | np.ndarray = 0.0
+    if isinstance(estimator, Ridge):
+        l2 = np.asarray(estimator.alpha, dtype=float) / total
+    elif isinstance(estimator, ElasticNet):
+        l1 = estimator.alpha * estimator.l1_ratio
+        l2 = estimator.alpha * (1.0 - estimator.l1_ratio)
+    return LinearWeightSpace(
+        X,
+        _real_targets(y),
+        SquaredError(),
+        row_weight=sample_weight / total,
+        fit_intercept=estimator.fit_intercept,
+        l2=l2,
+        l1=l1,
+    )
+
+
+def _poisson(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
+    y = column_or_1d(np.asarray(y, dtype=float))
+    if np.any(y < 0):
+        raise ValueError("y of PoissonRegressor must not be negative")
+    return LinearWeightSpace(
+        X,
+        y,
+        HalfPoisson(),
+        row_weight=sample_weight / sample_weight.sum(),
+        fit_intercept=estimator.fit_intercept,
+        l2=estimator.alpha,
+    )
+
+
+def _indicators(estimator: Any, y: Any) -> np.ndarray:
+    """Indicators {0, 1} of the classes, (n_classes, n_samples); of two classes only the second, (1, n_samples)."""
+    indices, n_classes = class_indices(estimator, y), len(estimator.classes_)
+    if n_classes == 2:
+        return 1.0 * (indices == 1)[None]
+    return 1.0 * (indices == np.arange(n_classes)[:, None])
+
+
+def _class_weights(estimator: Any, y: Any, sample_weight: np.ndarray | None) -> np.ndarray:
+    """Weight of each class by the parameter `class_weight`, shape (n_classes,).
+
+    Newer versions of scikit-learn count the classes with `sample_weight` where class_weight="balanced".
+    """
+    takes_weight = "sample_weight" in inspect.signature(compute_class_weight).parameters
+    options = {"sample_weight": sample_weight} if takes_weight and sample_weight is not None else {}
+    return compute_class_weight(estimator.class_weight, classes=estimator.classes_, y=np.asarray(y), **options)
+
+
+def _one_vs_rest_weights(sample_weight: np.ndarray, class_weights: np.ndarray, indicators: np.ndarray) -> np.ndarray:
+    """Weights (n_outputs, n_samples) where the weight of a class is that of the rows of it against all others.
+
+    Of two classes either has its own; of more, the others have weight one: so do liblinear and SGDClassifier.
+    """
+    if len(class_weights) == 2:
+        return sample_weight * np.where(indicators, class_weights[1], class_weights[0])
+    return sample_weight * np.where(indicators, class_weights[:, None], 1.0)
+
+
+def _logistic_regression(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
+    y = column_or_1d(y)
+    liblinear, n_classes = estimator.solver == "liblinear", len(estimator.classes_)
+    multi_class = getattr(estimator, "multi_class", "deprecated")  # until 1.7
+    if multi_class == "multinomial" and n_classes == 2:
+        raise ValueError('multi_class="multinomial" with two classes is not supported; leave it to its default')
+    one_vs_rest = n_classes == 2 or liblinear or multi_class == "ovr"
+
+    indicators = _indicators(estimator, y)
+    if liblinear:
+        class_weights = _class_weights(estimator, y, sample_weight)
+        row_weight = _one_vs_rest_weights(sample_weight, class_weights, indicators)
+    elif one_vs_rest and n_classes > 2 and estimator.class_weight == "balanced":
+        share = indicators.mean(axis=1, keepdims=True)  # each class is balanced against its rest
+        row_weight = sample_weight * np.where(indicators, 0.5 / share, 0.5 / (1.0 - share))
+    else:
+        class_weights = _class_weights(estimator, y, sample_weight)
+        row_weight = sample_weight * class_weights[class_indices(estimator, y)][None]
+
+    # until 1.7 `penalty` names the penalty, later it is only C and l1_ratio
+    penalty = getattr(estimator, "penalty", "deprecated")
+    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(penalty, estimator.l1_ratio or 0.0)
+    total = row_weight.sum() / len(row_weight)
+    strength = 0.0 if penalty is None else 1.0 / (estimator.C * total)
+    return LinearWeightSpace(
+        X,
+        2.0 * indicators - 1.0 if one_vs_rest else indicators,
+        Logistic() if one_vs_rest else Multinomial(),
+        row_weight=row_weight / total,
+        fit_intercept=estimator.fit_intercept,
+        l2=strength * (1.0 - l1_ratio),
+        l1=strength * l1_ratio,
+        intercept_scaling=estimator.intercept_scaling if liblinear else None,
+    )
+
+
+def _linear_svc(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
+    if estimator.multi_class != "ovr":
+        raise ValueError(
+            f"multi_class={estimator.multi_class!r} of LinearSVC has no weight space; refit with multi_class='ovr'"
+        )
+    y = column_or_1d(y)
+    indicators = _indicators(estimator, y)
+    row_weight = _one_vs_rest_weights(sample_weight, _class_weights(estimator, y, sample_weight), indicators)
+    total = row_weight.sum() / len(row_weight)
+    strength = 1.0 / (estimator.C * total)
+    return LinearWeightSpace(
+        X,
+        2.0 * indicators - 1.0,
+        Hinge() if estimator.loss == "hinge" else SquaredHinge(),
+        row_weight=row_weight / total,
+        fit_intercept=estimator.fit_intercept,
+        l2=strength if estimator.penalty == "l2" else 0.0,
+        l1=strength if estimator.penalty == "l1" else 0.0,
+        intercept_scaling=estimator.intercept_scaling,
+    )
+
+
+def _sgd(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
+    """SGDClassifier and SGDRegressor: every step takes the whole penalty, whatever the weight of its row."""
+    y = column_or_1d(y)
+    losses = {
+        "hinge": Hinge(),
+        "log_loss": Logistic(),
+        "modified_huber": ModifiedHuber(),
+        "squared_hinge": SquaredHinge(),
+        "perceptron": Perceptron(),
+        "squared_error": SquaredError(),
+        "huber": Huber(estimator.epsilon),
+        "epsilon_insensitive": EpsilonInsensitive(estimator.epsilon),
+        "squared_epsilon_insensitive": SquaredEpsilonInsensitive(estimator.epsilon),
+    }
+    if isinstance(estimator, SGDClassifier):
+        indicators = _indicators(estimator, y)
+        targets = 2.0 * indicators - 1.0
+        row_weight = _one_vs_rest_weights(sample_weight, _class_weights(estimator, y, None), indicators)
+    else:
+        targets, row_weight = _real_targets(y), sample_weight[None]
+    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(estimator.penalty, estimator.l1_ratio)
+    alpha = 0.0 if estimator.penalty is None else estimator.alpha
+    return LinearWeightSpace(
+        X,
+        targets,
+        losses[estimator.loss],
+        row_weight=row_weight / len(y),
+        fit_intercept=estimator.fit_intercept,
+        l2=alpha * (1.0 - l1_ratio),
+        l1=alpha * l1_ratio,
+    )
+
+
+for _class in (LinearRegression, Ridge, Lasso, ElasticNet):
+    register_weight_space(_class, _least_squares)
+register_weight_space(PoissonRegressor, _poisson)
+register_weight_space(LogisticRegression, _logistic_regression)
+register_weight_space(LinearSVC, _linear_svc)
+for _class in (SGDClassifier, SGDRegressor):
+    register_weight_space(_class, _sgd)
+for _class in (MultiTaskLasso, MultiTaskElasticNet, LogisticRegressionCV):  # objectives other than their bases'
+    register_weight_space(_class, None)
