@@ -115,6 +115,20 @@ def true_columns(y_true: np.ndarray, labels: ArrayLike | None, n_columns: int) -
     return columns
 
 
+def is_positive(y_true: np.ndarray, pos_label: Any) -> np.ndarray:
+    """Whether each row is of the positive one of at most two classes."""
+    labels = set(y_true.tolist())
+    if len(labels) > 2:
+        raise ValueError(f"One-dimensional y_prob is for two classes, but y_true has {len(labels)} labels.")
+    if pos_label is None:
+        if not (labels <= {0, 1} or labels <= {-1, 1}):
+            raise ValueError("Pass pos_label=: the labels are neither in {0, 1} nor in {-1, 1}.")
+        pos_label = 1
+    elif len(labels) == 2 and pos_label not in labels:
+        raise ValueError(f"pos_label={pos_label!r} is not in y_true.")
+    return y_true == pos_label
+
+
 def is_text(values: np.ndarray) -> bool:
     """Whether an array holds strings."""
     return values.dtype.kind in "UST" or (values.dtype.kind == "O" and isinstance(values[0], str))

@@ -17,6 +17,7 @@ from .metric_inputs import (
     checked_probabilities,
     checked_weights,
     group_codes,
+    is_positive,
     is_text,
     label_codes,
     predicted_labels,
@@ -97,7 +98,7 @@ def demographic_parity_gap(
 ) -> float:
     """Largest minus smallest selection rate over the groups: ``max_g r_g - min_g r_g``, ``r_g = P(y_pred = c | g)``.
 
-    Two classes give the same gap; of more, the largest counts.
+    Both of two classes have the same gap. With more classes the largest of their gaps counts.
 
     Parameters
     ----------
@@ -286,15 +287,16 @@ def expected_calibration_error(
     check_consistent_length(y_true, y_prob)
     weights = checked_weights(sample_weight, y_true.size)
     if y_prob.ndim == 1:
-        confidence, hit = y_prob, _is_positive(y_true, pos_label)
+        confidence, hit = y_prob, is_positive(y_true, pos_label)
     else:
         confidence, hit = y_prob.max(axis=1), y_prob.argmax(axis=1) == true_columns(y_true, labels, y_prob.shape[1])
     levels = np.arange(1, n_bins) / n_bins
     edges = levels if strategy == "uniform" else _quantiles(confidence, levels, weights)
     bins = np.searchsorted(edges, confidence)
-    excess = hit - confidence
-    total = float(y_true.size) if weights is None else weights.sum()
-    return float(np.abs(np.bincount(bins, excess if weights is None else weights * excess)).sum() / total)
+    excess, total = hit - confidence, y_true.size
+    if weights is not None:
+        excess, total = weights * excess, weights.sum()
+    return float(np.abs(np.bincount(bins, excess)).sum() / total)
 
 
 def _row_losses(y_true: np.ndarray, y_pred: Any, loss: Any, labels: ArrayLike | None) -> np.ndarray:
@@ -322,19 +324,6 @@ def _row_losses(y_true: np.ndarray, y_pred: Any, loss: Any, labels: ArrayLike | 
         raise ValueError(f"loss={loss!r} needs numeric targets.")
     difference = np.subtract(y_true, y_pred, dtype=float)
     return np.square(difference) if loss == "squared_error" else np.abs(difference)
-
-
-def _is_positive(y_true: np.ndarray, pos_label: Any) -> np.ndarray:
-    labels, _ = label_codes(y_true)
-    if labels.size > 2:
-        raise ValueError(f"One-dimensional y_prob is for two classes, but y_true has {labels.size} labels.")
-    if pos_label is None:
-        if is_text(labels) or not (set(labels.tolist()) <= {0, 1} or set(labels.tolist()) <= {-1, 1}):
-            raise ValueError("Pass pos_label=: the labels are neither in {0, 1} nor in {-1, 1}.")
-        pos_label = 1
-    elif labels.size == 2 and not np.any(labels == pos_label):
-        raise ValueError(f"pos_label={pos_label!r} is not in y_true.")
-    return y_true == pos_label
 
 
 def _quantiles(values: np.ndarray, levels: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
