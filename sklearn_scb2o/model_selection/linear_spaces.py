@@ -23,7 +23,7 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.svm import LinearSVC
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
 
 from .losses import (
     EpsilonInsensitive,
@@ -166,10 +166,10 @@ class LinearWeightSpace(WeightSpace):
         with np.errstate(over="ignore", invalid="ignore"):  # far away the value is infinite
             for block, eta in self._blocks(weights):
                 loss = self.loss.value(eta, self._targets)
-                if loss.shape[1:] == self._row_weight.shape:
-                    values[block] += loss.reshape(len(loss), -1) @ self._row_weight.ravel()
-                else:
+                if len(self._row_weight) == 1:
                     values[block] += np.sum(loss @ self._row_weight[0], axis=1)
+                else:
+                    values[block] += loss.reshape(len(loss), -1) @ self._row_weight.ravel()
         return values
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
@@ -265,7 +265,7 @@ def _refuse_positive(estimator: Any) -> None:
 
 def _real_targets(y: Any) -> np.ndarray:
     """Targets (n_outputs, n_samples) of y, (n_samples,) or (n_samples, n_outputs)."""
-    y = np.asarray(y, dtype=float)
+    y = check_array(y, ensure_2d=False, dtype=np.float64)
     return y[None] if y.ndim == 1 else y.T
 
 
@@ -292,12 +292,12 @@ def _least_squares(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) ->
 
 
 def _poisson(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
-    y = column_or_1d(np.asarray(y, dtype=float))
-    if np.any(y < 0):
-        raise ValueError("y of PoissonRegressor must not be negative")
+    targets = _real_targets(column_or_1d(y))
+    if np.any(targets < 0):
+        raise ValueError(f"y of PoissonRegressor has the value {targets.min()}; none may be negative")
     return LinearWeightSpace(
         X,
-        y,
+        targets,
         HalfPoisson(),
         row_weight=sample_weight / sample_weight.sum(),
         fit_intercept=estimator.fit_intercept,

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.utils import check_array, column_or_1d
 
 from .losses import HalfPoisson, Logistic, Loss, Multinomial, SquaredError
 from .weight_spaces import WeightSpace, blocks_of_particles, class_indices, register_weight_space
@@ -245,15 +246,15 @@ def _mlp(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpa
     n_outputs = estimator.n_outputs_
     loss: Loss
     if estimator.out_activation_ == "softmax":
-        targets = 1.0 * (class_indices(estimator, _column(y)) == np.arange(n_outputs)[:, None])
+        targets = 1.0 * (class_indices(estimator, column_or_1d(y)) == np.arange(n_outputs)[:, None])
         loss = Multinomial()
     elif estimator.out_activation_ == "logistic":
         y = y.toarray() if sparse.issparse(y) else np.asarray(y)
         several = y.ndim == 2 and y.shape[1] > 1
-        indicators = y.T if several else class_indices(estimator, _column(y))[None]
+        indicators = y.T if several else class_indices(estimator, column_or_1d(y))[None]
         targets, loss = 2.0 * (indicators == 1) - 1.0, Logistic()
     else:
-        targets = np.asarray(y, dtype=float).reshape(X.shape[0], -1).T
+        targets = check_array(y, ensure_2d=False, dtype=np.float64).reshape(X.shape[0], -1).T
         loss = HalfPoisson() if estimator.out_activation_ == "exp" else SquaredError()
     if len(targets) != n_outputs:
         raise ValueError(f"y has {len(targets)} outputs; {type(estimator).__name__} was fitted to {n_outputs}")
@@ -271,10 +272,6 @@ def _mlp(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpa
         row_weight=sample_weight / total,
         l2=estimator.alpha / (total * batch_size / n_samples),
     )
-
-
-def _column(y: Any) -> np.ndarray:
-    return np.asarray(y).reshape(-1)
 
 
 for _class in (MLPClassifier, MLPRegressor):
