@@ -86,6 +86,8 @@ class LinearWeightSpace(WeightSpace):
     array([1.        , 1.33333333])
     """
 
+    is_convex = True
+
     def __init__(
         self,
         X: Any,

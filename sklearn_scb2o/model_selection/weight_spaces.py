@@ -40,6 +40,8 @@ class WeightSpace(ABC):
         Weights that are never removed and never counted.
     l1 : ndarray of shape (n_weights,) or None
         Coefficients of an L1 part ``sum_j l1_j |w_j|`` that the objective contains; None without one.
+    is_convex : bool
+        Whether the objective is convex, so that a fit is the smallest objective there is.
     is_smooth : bool
         Whether the objective, apart from its L1 part, has a continuous gradient.
     is_strictly_convex : bool
@@ -49,6 +51,7 @@ class WeightSpace(ABC):
     feature_of_weight: np.ndarray
     is_intercept: np.ndarray
     l1: np.ndarray | None = None
+    is_convex: bool = False
     is_smooth: bool = True
     is_strictly_convex: bool = False
 
@@ -250,7 +253,7 @@ class _PipelineSpace(WeightSpace):
     def __init__(self, last: WeightSpace) -> None:
         self._last = last
         self.feature_of_weight, self.is_intercept, self.l1 = last.feature_of_weight, last.is_intercept, last.l1
-        self.is_smooth, self.is_strictly_convex = last.is_smooth, last.is_strictly_convex
+        self.is_convex, self.is_smooth, self.is_strictly_convex = last.is_convex, last.is_smooth, last.is_strictly_convex
 
     def weights_of(self, estimator: Any) -> np.ndarray:
         return self._last.weights_of(estimator.steps[-1][1])

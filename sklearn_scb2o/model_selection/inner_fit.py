@@ -1,0 +1,131 @@
+"""The inner problem: the smallest training objective among the weights that a support leaves free."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, optimize
+
+from .weight_spaces import WeightSpace
+
+# Up to so many free weights a Newton step costs less than the iterations of L-BFGS that it saves.
+NEWTON_WEIGHTS = 400
+SMOOTHING = (1e-1, 1e-2, 1e-3)  # widths over which kinks are rounded, one after the other
+
+
+class Fit(NamedTuple):
+    """Weights, shape (n_weights,), and the training objective there."""
+
+    weights: np.ndarray
+    objective: float
+
+
+def fit_active(space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol: float = 1e-6, max_iter: int) -> Fit:
+    """Minimise the objective over the `active` weights (indices), all others zero.
+
+    Newton's method where there is a curvature matrix of moderate size, else L-BFGS-B. Kinks of the loss are rounded
+    over a width that shrinks; an L1 part is split into two non-negative halves. Never worse than the start.
+
+    Parameters
+    ----------
+    space : WeightSpace
+        The objective.
+    active : ndarray of int
+        Indices of the weights that are free.
+    start : ndarray of shape (n_weights,)
+        Start; its other entries are taken as zero.
+    tol : float
+        The step is small enough when it lowers the objective by less than `tol` times its value.
+    max_iter : int
+        Limit on the iterations of the solver.
+
+    Returns
+    -------
+    Fit
+    """
+    weights = np.zeros(space.n_weights)
+    weights[active] = start[active]
+    best = Fit(weights, float(space.objective(weights[None])[0]))
+    if len(active) == 0:
+        return best
+    for smooth in [space] if space.is_smooth else [space.smoothed(width) for width in SMOOTHING]:
+        newton = space.l1 is None and len(active) <= NEWTON_WEIGHTS
+        weights = (_newton if newton else _lbfgs)(smooth, active, weights, tol, max_iter)
+        value = float(space.objective(weights[None])[0])
+        if value < best.objective:
+            best = Fit(weights, value)
+    return best
+
+
+def _newton(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
+    value = float(space.objective(weights[None])[0])
+    lengths = 0.5 ** np.arange(8)
+    for _ in range(max_iter):
+        hessian = space.hessian(weights, active)
+        if hessian is None:
+            return _lbfgs(space, active, weights, tol, max_iter)
+        gradient = space.gradient(weights[None])[0, active]
+        step = solve_curvature(hessian, gradient)
+        gain = gradient @ step / 2.0  # of the quadratic model
+        if not gain > tol * abs(value):
+            break
+        trial = weights.copy()
+        trial[active] -= step
+        trial_value = float(space.objective(trial[None])[0])
+        if not value - trial_value > 0.1 * gain:  # the model is poor there: the best of shorter steps
+            trials = np.repeat(weights[None], len(lengths), axis=0)
+            trials[:, active] -= lengths[:, None] * step
+            values = space.objective(trials)
+            k = int(np.nanargmin(np.where(np.isnan(values), np.inf, values)))
+            trial, trial_value = trials[k], float(values[k])
+        if not trial_value < value:
+            break
+        weights, value = trial, trial_value
+    return weights
+
+
+def solve_curvature(hessian: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve with a positive semidefinite matrix; where it is singular, with a tiny multiple of the identity added."""
+    scale = float(np.trace(hessian)) / len(hessian)
+    for ridge in (0.0, 1e-12, 1e-9, 1e-6):
+        damped = hessian + (ridge * scale) * np.eye(len(hessian)) if ridge else hessian
+        try:
+            factor = linalg.cho_factor(damped, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+        # a pivot at the level of rounding is noise: its direction is not determined
+        if np.diag(factor[0]).min() ** 2 > 1e-13 * scale:
+            return linalg.cho_solve(factor, right, check_finite=False)
+    return linalg.lstsq(hessian, right, check_finite=False)[0]
+
+
+def _lbfgs(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
+    l1 = None if space.l1 is None else space.l1[active]
+    full = np.zeros((1, space.n_weights))
+
+    def value_and_gradient(free: np.ndarray) -> tuple[float, np.ndarray]:
+        full[0, active] = free
+        return float(space.objective(full)[0]), space.gradient(full)[0, active]
+
+    def of_halves(halves: np.ndarray) -> tuple[float, np.ndarray]:
+        # w = u - v with u, v >= 0, |w| = u + v: smooth where the L1 part is not
+        u, v = np.split(halves, 2)
+        value, gradient = value_and_gradient(u - v)
+        smooth = gradient - l1 * np.sign(u - v)
+        return value + l1 @ (u + v - np.abs(u - v)), np.concatenate([smooth + l1, l1 - smooth])
+
+    start = weights[active]
+    options = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 20, "maxfun": 10 * max_iter}
+    if l1 is None:
+        found = optimize.minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x
+    else:
+        halves = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
+        bounds = optimize.Bounds(0.0, np.inf)
+        u, v = np.split(
+            optimize.minimize(of_halves, halves, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x, 2
+        )
+        found = u - v
+    result = np.zeros(space.n_weights)
+    result[active] = found
+    return result

@@ -1,0 +1,127 @@
+"""Search over supports: particles are scores of the groups, and a group is in where its score is positive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..optimize import SCB2OOptimizer
+from .local_search import descend
+from .supports import Supports
+
+STAGNATION = 10  # iterations without a better support after which the search ends
+
+
+class FoundSupport(NamedTuple):
+    """A support with its lower and upper value, and the result of the particle system that searched."""
+
+    support: np.ndarray
+    lower: float
+    upper: float
+    optimizer_result: OptimizeResult
+
+
+def search_supports(
+    supports: Supports,
+    upper: Callable[[np.ndarray], float],
+    limit: float,
+    seeds: Iterable[np.ndarray],
+    *,
+    costs: np.ndarray | None = None,
+    n_particles: int = 20,
+    max_iter: int = 30,
+    optimizer_params: dict[str, Any] | None = None,
+    rng: np.random.Generator,
+) -> FoundSupport:
+    """The support of smallest upper value among those whose inner fit has an objective within the limit.
+
+    SCB2O over scores s in [-1, 1]^n_groups with ``L(s) = max(objective of the fit on {s > 0}, limit)``. Where the
+    upper value is the sum of `costs`, a local search improves the seeds, and in each iteration the consensus and one
+    of the particles; what it finds joins the particles.
+
+    Parameters
+    ----------
+    supports : Supports
+        Objective of each support.
+    upper : callable
+        Upper value of a support.
+    limit : float
+        Objectives up to here are good enough.
+    seeds : iterable of boolean arrays of shape (n_groups,)
+        Members of the first population. The result is never worse than the best of them.
+    costs : ndarray of shape (n_groups,), optional
+        Costs of the groups where `upper` is their sum.
+    n_particles, max_iter, optimizer_params
+        Of the particle system.
+    rng : Generator
+        Source of all that is random.
+    """
+    settings = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
+    best = _Best(supports, upper, limit)
+    starts = list(seeds)
+    for support in starts:
+        best.take(support)
+    if costs is not None:
+        for support in starts:
+            best.take(descend(supports, support, limit, costs))
+    first = [best.support, *starts][: settings["n_particles"] // 2]
+    x0 = [scores_of(support) for support in first]
+    x0 += list(_random_scores(best.support, settings["n_particles"] - len(x0), rng))
+    optimizer = SCB2OOptimizer(
+        [(-1.0, 1.0)] * supports.n_groups, x0=np.array(x0), random_state=rng.integers(2**63), **settings
+    )
+    quiet = 0
+    while not optimizer.stop() and quiet < STAGNATION:
+        population = optimizer.ask() > 0.0
+        lower = np.maximum(supports.values(population, best.support), limit)
+        needed = optimizer.needs_upper(lower)
+        optimizer.tell(lower, np.array([upper(s) if n else np.nan for s, n in zip(population, needed, strict=True)]))
+        improved = False
+        for support in population[needed]:
+            improved |= best.take(support)
+        if costs is not None:
+            for support in (optimizer.consensus > 0.0, population[rng.integers(len(population))]):
+                improved |= best.take(descend(supports, support, limit, costs))
+        if improved:
+            optimizer.inject(scores_of(best.support))
+        quiet = 0 if improved else quiet + 1
+    return FoundSupport(best.support, best.key[2], best.key[1], optimizer.result)
+
+
+class _Best:
+    """The best support so far: within the limit (or closest to it), then of smallest upper value, then objective."""
+
+    def __init__(self, supports: Supports, upper: Callable[[np.ndarray], float], limit: float) -> None:
+        self._supports, self._upper, self._limit = supports, upper, limit
+        self.support: np.ndarray = np.zeros(0, dtype=bool)
+        self.key = (np.inf, np.inf, np.inf)
+
+    def take(self, support: np.ndarray) -> bool:
+        """Keep a support if it is the best; returns whether it is."""
+        value = self._supports.value(support)
+        above = max(value, self._limit)
+        if above > self.key[0] or np.isnan(value):
+            return False
+        key = (above, self._upper(support), value)
+        better = key < self.key
+        if better:
+            self.support, self.key = support, key
+        return better
+
+
+def scores_of(support: np.ndarray) -> np.ndarray:
+    """Scores in the middle of the half of the box that stands for the support."""
+    return np.where(support, 0.5, -0.5)
+
+
+def _random_scores(best: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Scores uniform in the box, shifted such that about as large a share as of the best support or more is in."""
+    share = rng.uniform(best.mean(), 1.0, size=(count, 1))
+    uniform = rng.uniform(size=(count, len(best)))
+    # the share that is in maps to (0, 1], the rest to [-1, 0]
+    return np.where(
+        uniform < share, 1.0 - uniform / np.maximum(share, 1e-9), -(uniform - share) / np.maximum(1 - share, 1e-9)
+    )
