@@ -46,6 +46,36 @@ class WeightSpace(ABC):
         Whether the objective, apart from its L1 part, has a continuous gradient.
     is_strictly_convex : bool
         Whether the penalty makes the minimiser unique for any data.
+
+    Examples
+    --------
+    The least squares line through the origin, with an estimator of one's own:
+
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator, RegressorMixin
+    >>> from sklearn_scb2o.model_selection import WeightSpace, make_weight_space, register_weight_space
+    >>> class Proportional(RegressorMixin, BaseEstimator):
+    ...     def fit(self, X, y):
+    ...         self.slope_ = (X[:, 0] @ y) / (X[:, 0] @ X[:, 0])
+    ...         return self
+    >>> class ProportionalSpace(WeightSpace):
+    ...     feature_of_weight, is_intercept = np.array([0]), np.array([False])
+    ...     def __init__(self, estimator, X, y, sample_weight):
+    ...         self._x, self._y, self._row_weight = X[:, 0], y, sample_weight / sample_weight.sum()
+    ...     def weights_of(self, estimator):
+    ...         return np.array([estimator.slope_])
+    ...     def put(self, weights, estimator):
+    ...         estimator.slope_ = weights[0]
+    ...     def objective(self, weights):
+    ...         return (weights * self._x - self._y) ** 2 @ self._row_weight
+    >>> register_weight_space(Proportional, ProportionalSpace)
+    >>> X, y = np.array([[1.0], [2.0]]), np.array([2.0, 4.0])
+    >>> space = make_weight_space(Proportional().fit(X, y), X, y)
+    >>> space.objective(np.array([[2.0], [1.0]]))
+    array([0. , 2.5])
+    >>> space.gradient(np.array([[3.0], [1.0]])).round(6)  # by differences, as it is not defined
+    array([[ 5.],
+           [-5.]])
     """
 
     feature_of_weight: np.ndarray
@@ -173,7 +203,8 @@ def make_weight_space(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     """Weight space of a *fitted* estimator on the data it was fitted to.
 
     The objective is the mean loss over the rows, weighted by `sample_weight` and the estimator's `class_weight`, plus
-    the penalty of the estimator's parameters: what its `fit` minimises, up to a positive factor.
+    the penalty of the estimator's parameters: what its `fit` minimises, up to a positive factor. With early_stopping
+    `fit` holds rows out; the objective is that of all rows given.
 
     Parameters
     ----------
@@ -253,7 +284,11 @@ class _PipelineSpace(WeightSpace):
     def __init__(self, last: WeightSpace) -> None:
         self._last = last
         self.feature_of_weight, self.is_intercept, self.l1 = last.feature_of_weight, last.is_intercept, last.l1
-        self.is_convex, self.is_smooth, self.is_strictly_convex = last.is_convex, last.is_smooth, last.is_strictly_convex
+        self.is_convex, self.is_smooth, self.is_strictly_convex = (
+            last.is_convex,
+            last.is_smooth,
+            last.is_strictly_convex,
+        )
 
     def weights_of(self, estimator: Any) -> np.ndarray:
         return self._last.weights_of(estimator.steps[-1][1])
