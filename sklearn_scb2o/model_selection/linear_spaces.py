@@ -162,10 +162,10 @@ class LinearWeightSpace(WeightSpace):
     def objective(self, weights: np.ndarray) -> np.ndarray:
         """Training objective of each row of `weights`, (n_particles, n_weights) -> (n_particles,)."""
         weights = np.asarray(weights, dtype=float)
-        values = 0.5 * weights**2 @ self._l2
-        if self.l1 is not None:
-            values += np.abs(weights) @ self.l1
         with np.errstate(over="ignore", invalid="ignore"):  # far away the value is infinite
+            values = 0.5 * np.sum(weights * self._l2 * weights, axis=1)
+            if self.l1 is not None:
+                values += np.abs(weights) @ self.l1
             for block, eta in self._blocks(weights):
                 loss = self.loss.value(eta, self._targets)
                 if len(self._row_weight) == 1:

@@ -138,8 +138,8 @@ class MLPWeightSpace(WeightSpace):
     def objective(self, weights: np.ndarray) -> np.ndarray:
         """Training objective of each row of `weights`, (n_particles, n_weights) -> (n_particles,)."""
         weights = np.asarray(weights, dtype=float)
-        values = 0.5 * weights**2 @ self._l2
         with np.errstate(over="ignore", invalid="ignore"):  # far away the value is infinite
+            values = 0.5 * np.sum(weights * self._l2 * weights, axis=1)
             for block in self._blocks(weights):
                 eta = self._forward(self._X, *self._layers(weights[block]))[-1]
                 values[block] += np.sum(self.loss.value(eta, self._targets) @ self._row_weight, axis=1)

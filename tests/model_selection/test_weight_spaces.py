@@ -341,6 +341,15 @@ def test_tiny_residuals_of_interpolation_are_exact():
     assert space.objective((w + null)[None])[0] < 1e-25 * constant
 
 
+@pytest.mark.parametrize("name", ["ridge", "logistic", "multinomial", "poisson", "svc, hinge", "lasso"])
+def test_vectors_far_away_are_no_minima(name):
+    estimator, y = fitted(name)
+    space = make_weight_space(estimator, X, y)
+    w = space.weights_of(estimator)
+    for scale in (1e4, 1e100, 1e200):
+        assert not np.any(space.objective(around(w, scale=scale)) <= space.objective(w[None])[0])
+
+
 def test_ridge_has_the_closed_formula():
     model = Ridge(np.array([1.0, 3.0])).fit(X, Y2, sample_weight=WEIGHTS)
     space = make_weight_space(model, X, Y2, WEIGHTS)
