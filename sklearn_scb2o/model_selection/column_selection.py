@@ -1,0 +1,185 @@
+"""Selection where the estimator has no weight space: over supports, with the estimator fitted to their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.metrics import get_scorer, log_loss, mean_squared_error, zero_one_loss
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+
+from .criteria import ModelCriterion, WeightCriterion
+from .groups import feature_labels
+from .plan import Data, Plan, Selected, Selection
+from .second_order import Changes
+from .support_search import search_supports
+from .supports import Supports
+
+
+def training_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Log loss of a classifier with `predict_proba`, zero-one loss of another, mean squared error of a regressor."""
+    if not is_classifier(estimator):
+        return float(mean_squared_error(y, estimator.predict(X), sample_weight=sample_weight))
+    if hasattr(estimator, "predict_proba"):
+        probabilities = estimator.predict_proba(X)
+        return float(log_loss(y, probabilities, sample_weight=sample_weight, labels=estimator.classes_))
+    return float(zero_one_loss(y, estimator.predict(X), sample_weight=sample_weight))
+
+
+def fit_on_columns(estimator: Any, columns: np.ndarray, data: Data) -> Pipeline:
+    """A pipeline of a selection of columns and the estimator, fitted."""
+    select = ColumnTransformer([("selected", "passthrough", columns)], verbose_feature_names_out=False)
+    # fitted step by step: with metadata routing a pipeline would want to be told what its steps request
+    fitted = clone(estimator).fit(select.fit_transform(data.X), data.y, **data.fit_params)
+    return Pipeline([("columns", select), ("estimator", fitted)])
+
+
+def cross_validated(plan: Plan, data: Data, columns: np.ndarray) -> float:
+    """Mean over the folds of the upper criterion of the estimator fitted to some columns; inf without columns."""
+    assert isinstance(plan.criterion, ModelCriterion)
+    if len(columns) == 0:
+        return np.inf
+    folds = check_cv(plan.cv, data.y, classifier=is_classifier(plan.estimator))
+    values = []
+    for training, testing in folds.split(data.X, data.y):
+        held_out = data.take(testing)
+        model = fit_on_columns(plan.estimator, columns, data.take(training))
+        values.append(plan.criterion(model, held_out.X, held_out.y, **held_out.upper_params))
+    return float(np.mean(values))
+
+
+def feature_names_of(model: Any) -> Any:
+    """Names of the columns that the last step of a fitted model sees; None where they have none."""
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        names = getattr(model.steps[-1][1], "feature_names_in_", None)
+        if names is None and hasattr(model[:-1], "get_feature_names_out"):
+            try:
+                return model[:-1].get_feature_names_out()
+            except (AttributeError, ValueError):  # a step that cannot name its columns
+                return None
+        return names
+    return getattr(model, "feature_names_in_", None)
+
+
+class EstimatorSupports(Supports):
+    """Supports whose model is a fitted pipeline of a column selection and the estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned and fitted to the columns of each support.
+    data : Data
+        Training data.
+    labels : ndarray of int, shape (n_features,)
+        Group of each column.
+    lower : callable
+        ``lower(fitted, data)`` is the objective.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        data: Data,
+        labels: np.ndarray,
+        lower: Callable[[Any, Data], float],
+    ) -> None:
+        super().__init__(int(labels.max()) + 1, max_kept=200)
+        self._estimator, self._data, self._labels, self._lower = estimator, data, labels, lower
+
+    def fit(self, support: np.ndarray, near: np.ndarray | None) -> tuple[Any, float]:
+        """The estimator on the columns of a support; without columns there is no model, and the objective is inf."""
+        columns = np.flatnonzero(support[self._labels])
+        if len(columns) == 0:
+            return None, np.inf
+        model = fit_on_columns(self._estimator, columns, self._data)
+        return model, self._lower(model, self._data)
+
+    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
+        """Exact increases for each group that leaves; no prediction for those that enter."""
+        leaving, entering = np.flatnonzero(support), np.flatnonzero(~support)
+        drop = np.full(len(leaving), np.inf)
+        for i, group in enumerate(leaving):
+            smaller = support.copy()
+            smaller[group] = False
+            if smaller.any():
+                drop[i] = self.value(smaller) - self.value(support)
+        return leaving, entering, Changes(drop, np.zeros(len(entering)), np.zeros((len(leaving), len(entering))))
+
+
+class ColumnSelection(Selection):
+    """Selection of columns for an estimator that offers `fit` and `predict` and nothing else.
+
+    The lower objective is `plan.lower`, or the training loss.
+
+    Parameters
+    ----------
+    plan, data, judged
+        See `Selection`.
+    plain : estimator
+        The estimator fitted to `data`.
+    """
+
+    def __init__(self, plan: Plan, data: Data, judged: Data, plain: Any) -> None:
+        self.plan, self.data, self.judged = plan, data, judged
+        self.n_features = getattr(plain, "n_features_in_", np.shape(data.X)[1])
+        self.feature_names = feature_names_of(plain)
+        if isinstance(plan.group_by, str) and plan.group_by != "feature":
+            raise ValueError(
+                f"group_by={plan.group_by!r} needs a weight space, and {type(plain).__name__} has none: use "
+                "group_by='feature' or labels of the columns, or add one with register_weight_space"
+            )
+        if isinstance(plan.criterion, WeightCriterion):
+            raise ValueError(
+                f"upper={plan.criterion.function!r} is a function of weights, and {type(plain).__name__} has no weight "
+                "space: use 'l0', costs, a scorer or a callable(estimator, X, y), or add one with register_weight_space"
+            )
+        self.labels = feature_labels(plan.group_by, self.n_features)
+        self.supports = EstimatorSupports(plan.estimator, data, self.labels, self.lower)
+        self.everything = np.ones(self.supports.n_groups, dtype=bool)
+        self.group_costs = self.costs(self.supports.n_groups)
+        self.lower_min = self.supports.value(self.everything)
+        self.constant = 0.0
+        self.upper_at_fit = self.upper(self.everything)
+        self.found: list[np.ndarray] = []
+
+    def lower(self, model: Any, data: Data) -> float:
+        """The lower objective of a fitted model."""
+        if self.plan.lower is None:
+            return training_loss(model, data.X, data.y, data.sample_weight)
+        if isinstance(self.plan.lower, str):
+            return -float(get_scorer(self.plan.lower)(model, data.X, data.y))
+        return float(self.plan.lower(model, data.X, data.y))
+
+    def upper(self, support: np.ndarray) -> float:
+        """The upper criterion of a support."""
+        if self.group_costs is not None:
+            return float(self.group_costs[support].sum())
+        if self.plan.upper_on == "cv":
+            return cross_validated(self.plan, self.data, np.flatnonzero(support[self.labels]))
+        model = self.supports.model(support)
+        return np.inf if model is None else self.judge(model)
+
+    def select(self, tol: float, rng: np.random.Generator) -> Selected:
+        """The model that is best in the upper criterion at one tolerance."""
+        found = search_supports(
+            self.supports,
+            self.upper,
+            self.limit(tol),
+            [self.everything, *self.found],
+            costs=self.group_costs,
+            **self.settings(rng),
+        )
+        self.found.append(found.support)
+        return Selected(
+            self.supports.model(found.support),
+            found.support[self.labels],
+            found.lower,
+            found.upper,
+            self.lower_min,
+            self.upper_at_fit,
+            found.optimizer_result,
+        )

@@ -1,0 +1,172 @@
+"""Search over weight vectors: particles in coordinates in which the good models fill about the unit ball."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..optimize import SCB2OOptimizer
+from .weight_spaces import WeightSpace
+
+STAGNATION = 50  # iterations without a better point after which the search ends
+MAX_WHITENED = 1500  # more weights are scaled one by one
+
+
+class FoundWeights(NamedTuple):
+    """A weight vector with its lower and upper value, and the result of the particle system that searched."""
+
+    weights: np.ndarray
+    lower: float
+    upper: float
+    optimizer_result: OptimizeResult
+
+
+class Coordinates:
+    r"""Coordinates u of weights ``w = center + T u`` in which ``L(w) - L(center)`` is about ``slack ||u||^2``.
+
+    With H the curvature at the center, ``T = sqrt(2 slack) H^(-1/2)``. Directions that hardly change the objective
+    are stretched no further than the length of the center (at least 1). With many weights, or no curvature matrix,
+    all directions have the same scale.
+
+    Parameters
+    ----------
+    space : WeightSpace
+        The objective.
+    center : ndarray of shape (n_weights,)
+        Its minimiser.
+    slack : float
+        By how much the objective may exceed its minimum.
+    """
+
+    def __init__(self, space: WeightSpace, center: np.ndarray, slack: float) -> None:
+        self.center = center
+        longest = max(1.0, float(np.linalg.norm(center)))
+        everything = np.arange(space.n_weights)
+        curvature = space.hessian(center, everything) if space.n_weights <= MAX_WHITENED else None
+        if curvature is None:
+            self.map = np.full(space.n_weights, 0.1 * longest / np.sqrt(space.n_weights))
+        else:
+            values, vectors = np.linalg.eigh(curvature)
+            lengths = np.sqrt(2.0 * max(slack, 0.0) / np.maximum(values, 1e-300))
+            self.map = vectors * np.minimum(lengths, longest)
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """Weights (k, n_weights) of points (k, n_weights)."""
+        return self.center + (u * self.map if self.map.ndim == 1 else u @ self.map.T)
+
+    def points(self, weights: np.ndarray) -> np.ndarray:
+        """The inverse."""
+        away = weights - self.center
+        if self.map.ndim == 1:
+            return away / self.map
+        squares = np.sum(self.map**2, axis=0)
+        return away @ np.divide(self.map, squares, out=np.zeros_like(self.map), where=squares > 0.0)
+
+
+class Thresholded:
+    """Coordinates u of weights that can be exactly zero: ``w_j = s_j sign(u_j) max(|u_j| - t, 0)``, intercepts plain.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (n_weights,)
+        s.
+    exact : ndarray of bool, shape (n_weights,)
+        Weights that are never set to zero.
+    threshold : float
+        t.
+    """
+
+    def __init__(self, scale: np.ndarray, exact: np.ndarray, threshold: float = 0.25) -> None:
+        self.scale, self.threshold = scale, np.where(exact, 0.0, threshold)
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """Weights (k, n_weights) of points (k, n_weights)."""
+        return self.scale * np.sign(u) * np.maximum(np.abs(u) - self.threshold, 0.0)
+
+    def points(self, weights: np.ndarray) -> np.ndarray:
+        """Points whose weights these are; zero where the weight is."""
+        u = weights / self.scale
+        return np.where(u == 0.0, 0.0, u + np.sign(u) * self.threshold)
+
+
+def search_weights(
+    space: WeightSpace,
+    upper: Callable[[np.ndarray], np.ndarray],
+    limit: float,
+    seeds: Iterable[np.ndarray],
+    coordinates: Coordinates | Thresholded,
+    *,
+    gamma: float = 0.0,
+    n_particles: int = 50,
+    max_iter: int = 200,
+    optimizer_params: dict[str, Any] | None = None,
+    rng: np.random.Generator,
+) -> FoundWeights:
+    """The weights of smallest upper value among those whose objective is within the limit.
+
+    SCB2O over u with ``L(u) = max(objective, limit)``.
+
+    Parameters
+    ----------
+    space : WeightSpace
+        The objective.
+    upper : callable
+        Upper values of weight vectors, (k, n_weights) -> (k,).
+    limit : float
+        Objectives up to here are good enough.
+    seeds : iterable of arrays of shape (n_weights,)
+        Members of the first population. The result is never worse than the best of them.
+    coordinates
+        What the particles are.
+    gamma : float
+        Strength of a drift ``-gamma grad L(u)``, which takes particles that are above the limit back towards it.
+    n_particles, max_iter, optimizer_params
+        Of the particle system.
+    rng : Generator
+        Source of all that is random.
+    """
+    d = space.n_weights
+    settings = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
+    given = np.array(list(seeds))
+    x0 = coordinates.points(given)[: settings["n_particles"] // 2]
+    # a normal start of standard deviation 1 / sqrt(d) fills the unit ball
+    more = rng.standard_normal((settings["n_particles"] - len(x0), d)) / np.sqrt(d) + x0[0]
+    settings = {"x_scale": 1.0 / np.sqrt(d), **settings}
+    optimizer = SCB2OOptimizer(x0=np.concatenate([x0, more]), random_state=rng.integers(2**63), **settings)
+    best = _Best(limit)
+    best.take(given, space.objective(given), upper(given))
+    quiet = 0
+    while not optimizer.stop() and quiet < STAGNATION:
+        u = optimizer.ask()
+        weights = coordinates.weights(u)
+        objective = space.objective(weights)
+        lower = np.maximum(objective, limit)
+        needed = np.flatnonzero(optimizer.needs_upper(lower))
+        G = np.full(len(u), np.nan)
+        G[needed] = upper(weights[needed])
+        optimizer.tell(lower, G)
+        quiet = 0 if best.take(weights[needed], objective[needed], G[needed]) else quiet + 1
+        if quiet % 10 == 9:
+            optimizer.inject(coordinates.points(best.weights[None]))
+    return FoundWeights(best.weights, best.key[2], best.key[1], optimizer.result)
+
+
+class _Best:
+    """The best weights so far: within the limit (or closest to it), then of smallest upper value, then objective."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self.weights = np.zeros(0)
+        self.key = (np.inf, np.inf, np.inf)
+
+    def take(self, weights: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
+        """Keep the best of some rows if it is the best of all; returns whether it is."""
+        before = self.key
+        for row, objective, value in zip(weights, lower, upper, strict=True):
+            key = (max(float(objective), self._limit), float(value), float(objective))
+            if key < self.key and not np.isnan(key).any():
+                self.key, self.weights = key, row.copy()
+        return self.key < before

@@ -1,0 +1,163 @@
+"""Selection where the estimator has a weight space: over supports, or over the weights themselves."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+from sklearn.pipeline import Pipeline
+
+from .column_selection import cross_validated, feature_names_of
+from .criteria import GroupCosts, ModelCriterion, WeightCriterion
+from .groups import feature_labels, membership_of
+from .inner_fit import fit_active
+from .plan import Data, Plan, Selected, Selection
+from .seeds import seed_supports
+from .support_search import search_supports
+from .supports import WeightSupports
+from .weight_search import Coordinates, Thresholded, search_weights
+from .weight_spaces import WeightSpace, make_weight_space
+
+UNIQUE = (
+    "lower_tol=0 and the training objective is strictly convex: its minimiser is unique, so the plain fit is returned; "
+    "choose a positive lower_tol for a choice among models that train almost as well"
+)
+
+
+class WeightSelection(Selection):
+    """Selection in the weight space of the estimator.
+
+    Parameters
+    ----------
+    plan, data, judged
+        See `Selection`.
+    plain : estimator
+        The estimator fitted to `data`.
+    search_space : {"support", "weights"}
+        What the particles are.
+    """
+
+    def __init__(self, plan: Plan, data: Data, judged: Data, plain: Any, search_space: str) -> None:
+        self.plan, self.data, self.judged, self.search_space = plan, data, judged, search_space
+        if plan.upper_on == "cv" and isinstance(plan.criterion, ModelCriterion):
+            _check_can_refit(plain, search_space)
+        self.plain, self.scratch = plain, copy.deepcopy(plain)
+        self.space: WeightSpace = make_weight_space(plain, data.X, data.y, data.sample_weight)
+        self.n_features = int(self.space.feature_of_weight.max(initial=-1)) + 1
+        self.feature_names = feature_names_of(plain)
+        everything, intercepts = np.arange(self.space.n_weights), np.flatnonzero(self.space.is_intercept)
+        self.start = self.space.weights_of(plain)
+        if self.space.is_convex:  # no fit is exact, and what is called minimal is measured from here
+            self.start = fit_active(self.space, everything, self.start, tol=1e-10, max_iter=200).weights
+        self.lower_min = float(self.space.objective(self.start[None])[0])
+        self.constant = fit_active(self.space, intercepts, np.zeros_like(self.start), max_iter=100).objective
+        self.membership = membership_of(self.space, plan.group_by, self.n_features)
+        self.group_costs = self.costs(self.membership.shape[0])
+        self.supports = WeightSupports(self.space, self.membership, self.start)
+        self.found: list[np.ndarray] = []  # weights selected so far
+        self.upper_at_fit = float(self.upper(self.start[None])[0])
+
+    def select(self, tol: float, rng: np.random.Generator) -> Selected:
+        """The model that is best in the upper criterion at one tolerance."""
+        limit = self.limit(tol)
+        if tol == 0.0 and self.space.is_strictly_convex and limit < 2.0 * self.lower_min:
+            nothing = OptimizeResult(x=self.start, nit=0, success=True, message=UNIQUE)
+            return self._selected(self.start, nothing, UNIQUE)
+        if self.search_space == "support":
+            weights, result = self._search_supports(limit, rng)
+        else:
+            weights, result = self._search_weights(limit, rng)
+        self.found.append(weights)
+        return self._selected(weights, result)
+
+    def _search_supports(self, limit: float, rng: np.random.Generator) -> tuple[np.ndarray, OptimizeResult]:
+        seeds = [*seed_supports(self.supports, limit).values(), *(self._support_of(w) for w in self.found)]
+        found = search_supports(
+            self.supports, self.upper_of_support, limit, seeds, costs=self.group_costs, **self.settings(rng)
+        )
+        return self.supports.weights(found.support), found.optimizer_result
+
+    def _search_weights(self, limit: float, rng: np.random.Generator) -> tuple[np.ndarray, OptimizeResult]:
+        seeds = [self.start, *self.found]
+        coordinates: Coordinates | Thresholded
+        if isinstance(self.plan.criterion, GroupCosts) or getattr(self.plan.criterion, "skips_intercepts", False):
+            seeds += [self.supports.weights(support) for support in seed_supports(self.supports, limit).values()]
+            coordinates = Thresholded(self._scales(limit), self.space.is_intercept)
+        else:
+            coordinates = Coordinates(self.space, self.start, limit - self.lower_min)
+        found = search_weights(self.space, self.upper, limit, seeds, coordinates, **self.settings(rng))
+        return found.weights, found.optimizer_result
+
+    def _scales(self, limit: float) -> np.ndarray:
+        """By how much each weight may move alone."""
+        curvature = self.space.hessian(self.start, np.arange(self.space.n_weights))
+        longest = max(1.0, float(np.abs(self.start).max()))
+        if curvature is None:
+            return np.full(self.space.n_weights, 0.1 * longest)
+        return np.minimum(longest, np.sqrt(2.0 * (limit - self.lower_min) / np.maximum(np.diag(curvature), 1e-300)))
+
+    def upper(self, weights: np.ndarray) -> np.ndarray:
+        """The criterion of weight vectors, (k, n_weights) -> (k,)."""
+        criterion = self.plan.criterion
+        if self.group_costs is not None:
+            return self.group_costs @ (self.membership @ (weights != 0.0).T.astype(float) > 0.0)
+        if isinstance(criterion, WeightCriterion):
+            values = np.asarray(criterion(weights, self.space.is_intercept), dtype=float)
+            if values.shape != (len(weights),):
+                raise ValueError(
+                    f"upper returned shape {values.shape} for weights of shape {weights.shape}; expected is a value "
+                    f"for each row, ({len(weights)},)"
+                )
+            return values
+        return np.array([self.judge(self._put(row, self.scratch)) for row in weights])
+
+    def upper_of_support(self, support: np.ndarray) -> float:
+        """The criterion of the inner fit on a support."""
+        if self.group_costs is not None:
+            return float(self.group_costs[support].sum())
+        if isinstance(self.plan.criterion, ModelCriterion) and self.plan.upper_on == "cv":
+            columns = np.flatnonzero(support[feature_labels(self.plan.group_by, self.n_features)])
+            return cross_validated(self.plan, self.data, columns)
+        return float(self.upper(self.supports.weights(support)[None])[0])
+
+    def _put(self, weights: np.ndarray, model: Any) -> Any:
+        self.space.put(weights, model)
+        return model
+
+    def _support_of(self, weights: np.ndarray) -> np.ndarray:
+        return self.membership @ (weights != 0.0).astype(float) > 0.0
+
+    def _selected(self, weights: np.ndarray, result: OptimizeResult, message: str = "") -> Selected:
+        owner = self.space.feature_of_weight
+        used = np.zeros(self.n_features, dtype=bool)
+        used[owner[(weights != 0.0) & (owner >= 0)]] = True
+        upper = (
+            self.upper_of_support(self._support_of(weights))
+            if self.plan.upper_on == "cv"
+            else self.upper(weights[None])[0]
+        )
+        return Selected(
+            self._put(weights, copy.deepcopy(self.plain)),
+            used,
+            float(self.space.objective(weights[None])[0]),
+            float(upper),
+            self.lower_min,
+            self.upper_at_fit,
+            result,
+            message,
+        )
+
+
+def _check_can_refit(plain: Any, search_space: str) -> None:
+    if search_space == "weights":
+        raise ValueError(
+            "upper_on='cv' judges supports, refitted on folds; with search_space='weights' there is nothing to refit: "
+            "choose upper_on='train' or 'validation', or search_space='support'"
+        )
+    if isinstance(plain, Pipeline):
+        raise ValueError(
+            "upper_on='cv' refits on columns of X, and the estimator is a Pipeline: put BilevelSearchCV inside the "
+            "pipeline, as its last step"
+        )
