@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import optimize
 
+from .second_order import curvature_solver
 from .weight_spaces import WeightSpace
 
 # Up to so many free weights a Newton step costs less than the iterations of L-BFGS that it saves.
-NEWTON_WEIGHTS = 400
+NEWTON_WEIGHTS = 600
+SLOW = 0.05  # a factor of an earlier curvature is kept while each step gains less than this part of the one before
 SMOOTHING = (1e-1, 1e-2, 1e-3)  # widths over which kinks are rounded, one after the other
 
 
@@ -49,8 +52,11 @@ def fit_active(space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol
     best = Fit(weights, float(space.objective(weights[None])[0]))
     if len(active) == 0:
         return best
-    for smooth in [space] if space.is_smooth else [space.smoothed(width) for width in SMOOTHING]:
-        newton = space.l1 is None and len(active) <= NEWTON_WEIGHTS
+    newton = space.l1 is None and space.is_convex and len(active) <= NEWTON_WEIGHTS
+    spaces = [space]
+    if not space.is_smooth and space.smoothed(1.0) is not space:
+        spaces = [space.smoothed(width) for width in SMOOTHING]
+    for smooth in spaces:
         weights = (_newton if newton else _lbfgs)(smooth, active, weights, tol, max_iter)
         value = float(space.objective(weights[None])[0])
         if value < best.objective:
@@ -59,15 +65,25 @@ def fit_active(space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol
 
 
 def _newton(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
+    """Newton's method; a factor of the curvature serves as long as its steps get shorter fast."""
     value = float(space.objective(weights[None])[0])
     lengths = 0.5 ** np.arange(8)
+    solve: Callable[[np.ndarray], np.ndarray] | None = None
+    last_gain = np.inf
     for _ in range(max_iter):
-        hessian = space.hessian(weights, active)
-        if hessian is None:
-            return _lbfgs(space, active, weights, tol, max_iter)
         gradient = space.gradient(weights[None])[0, active]
-        step = solve_curvature(hessian, gradient)
-        gain = gradient @ step / 2.0  # of the quadratic model
+        gain = np.inf
+        if solve is not None:
+            step = solve(gradient)
+            gain = gradient @ step / 2.0  # of the quadratic model
+        is_fresh = not gain < SLOW * last_gain
+        if is_fresh:
+            hessian = space.hessian(weights, active)
+            if hessian is None:
+                return _lbfgs(space, active, weights, tol, max_iter)
+            solve = curvature_solver(hessian)
+            step = solve(gradient)
+            gain = gradient @ step / 2.0
         if not gain > tol * abs(value):
             break
         trial = weights.copy()
@@ -78,26 +94,14 @@ def _newton(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: fl
             trials[:, active] -= lengths[:, None] * step
             values = space.objective(trials)
             k = int(np.nanargmin(np.where(np.isnan(values), np.inf, values)))
-            trial, trial_value = trials[k], float(values[k])
-        if not trial_value < value:
+            trial, trial_value, gain = trials[k], float(values[k]), 0.0
+        if trial_value < value:
+            weights, value, last_gain = trial, trial_value, gain
+        elif is_fresh:
             break
-        weights, value = trial, trial_value
+        else:
+            last_gain = 0.0
     return weights
-
-
-def solve_curvature(hessian: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve with a positive semidefinite matrix; where it is singular, with a tiny multiple of the identity added."""
-    scale = float(np.trace(hessian)) / len(hessian)
-    for ridge in (0.0, 1e-12, 1e-9, 1e-6):
-        damped = hessian + (ridge * scale) * np.eye(len(hessian)) if ridge else hessian
-        try:
-            factor = linalg.cho_factor(damped, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            continue
-        # a pivot at the level of rounding is noise: its direction is not determined
-        if np.diag(factor[0]).min() ** 2 > 1e-13 * scale:
-            return linalg.cho_solve(factor, right, check_finite=False)
-    return linalg.lstsq(hessian, right, check_finite=False)[0]
 
 
 def _lbfgs(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: float, max_iter: int) -> np.ndarray:

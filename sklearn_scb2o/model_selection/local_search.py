@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from .supports import Supports
+from .second_order import Changes, QuadraticModel, Step
+from .supports import Supports, WeightSupports
 
-# True fits for the moves that the quadratic model ranks first; of large supports this share leaves at a time.
-TRIES = 8
-SHARE = 0.02
+TRIES = 8  # true fits for the moves that the quadratic model ranks first
+SHARE = 0.02  # of large supports this share leaves at a time where there is no quadratic model
+CAUTION = 0.5  # part of the room up to the limit that one path in an inexact model may take
+EXACT = 0.01  # the model is exact when it errs by less than this part of the room
+LEAST = 1e-9  # smaller relative improvements are rounding
 
 
-def descend(supports: Supports, support: np.ndarray, limit: float, costs: np.ndarray) -> np.ndarray:
+def descend(
+    supports: Supports, support: np.ndarray, limit: float, costs: np.ndarray, *, max_fits: float = np.inf
+) -> np.ndarray:
     """Improve a support until no drop, swap or entry that the quadratic model proposes does.
 
     Better means, in this order: the objective is within the limit (or closer to it), the cost of the groups is
-    smaller, the objective is smaller. Each step lowers that, so the search ends.
+    smaller, the objective is smaller. Each step lowers that, so the search ends. A path of many moves is searched in
+    the quadratic model alone; its end, or a shorter part of it, is then verified by an inner fit.
 
     Parameters
     ----------
@@ -27,22 +33,115 @@ def descend(supports: Supports, support: np.ndarray, limit: float, costs: np.nda
         Objectives up to here are good enough.
     costs : ndarray of shape (n_groups,)
         Cost of each group, positive or 0.
+    max_fits : float
+        The search ends when `supports` has made so many inner fits in all.
 
     Returns
     -------
     ndarray of bool, shape (n_groups,)
     """
-    support = support.copy()
-    while True:
-        better = _step(supports, support, limit, costs)
-        if better is None:
-            return support
-        support = better
+    support, share, length = support.copy(), CAUTION, 16 + len(support) // 10
+    while supports.n_fits < max_fits:
+        value = supports.value(support)
+        model = supports.quadratic_model(support)
+        if model is None or not isinstance(supports, WeightSupports):
+            better = _step(supports, support, limit, costs, *supports.changes(support))
+            if better is None:
+                break
+            support = better
+            continue
+        leaving, entering, single = model.leaving, model.entering, model.changes()
+        room = limit - value
+        goal = value + share * room if room > 0.0 else limit
+        steps = path(model, goal, costs, length)
+        if share < 1.0 and not steps and room > 0.0:
+            steps = path(model, limit, costs, 1)
+        found = _verified(supports, steps, key_of(support, value, limit, costs), limit, costs)
+        if found is None:
+            better = _step(supports, support, limit, costs, leaving, entering, single)
+            if better is None:
+                break
+            support = better
+            continue
+        step, reached = found
+        exact = abs(reached - step.predicted) <= EXACT * abs(room)
+        share = min(1.0, 2.0 * share) if exact else CAUTION
+        length = 2 * length if step is steps[-1] else max(1, length // 2)
+        support = step.support
+    return support
 
 
-def _step(supports: Supports, support: np.ndarray, limit: float, costs: np.ndarray) -> np.ndarray | None:
+def key_of(support: np.ndarray, value: float, limit: float, costs: np.ndarray) -> tuple[float, float, float]:
+    """What a local search makes smaller."""
+    return max(value, limit), float(costs[support].sum()), value
+
+
+def path(model: QuadraticModel, limit: float, costs: np.ndarray, max_moves: int) -> list[Step]:
+    """Supports after each of the best moves of the model, until there is none or `max_moves` are made."""
+    steps: list[Step] = []
+    while len(steps) < max_moves and _best_move(model, limit, costs):
+        steps.append(model.step())
+    return steps
+
+
+def _best_move(model: QuadraticModel, limit: float, costs: np.ndarray) -> bool:
+    value, leaving, entering = model.value, model.leaving, model.entering
+    floor = np.maximum(costs, 1e-12)
+    if value <= limit and len(leaving):
+        drops = model.drops()
+        ratio = np.where(value + drops <= limit, np.maximum(drops, 0.0) / floor[leaving], np.inf)
+        if np.isfinite(ratio).any():
+            model.leave(leaving[np.argmin(ratio)])
+            return True
+    elif value > limit and len(entering):
+        gain = model.adds() / floor[entering]
+        if gain.min() * floor[entering][np.argmin(gain)] < -LEAST * abs(value):
+            model.enter(entering[np.argmin(gain)])
+            return True
+    if not (len(leaving) and len(entering)):
+        return False
+    predicted = value + model.swaps()
+    saving = costs[leaving][:, None] - costs[entering][None]
+    within = np.where((saving > 0.0) & (predicted <= max(limit, value)), saving, 0.0)
+    if within.any():
+        best = np.argmin(np.where(within == within.max(), predicted, np.inf))
+    else:
+        same = np.where(saving == 0.0, predicted, np.inf)
+        best = np.argmin(same)
+        if not same.flat[best] < value - LEAST * abs(value):
+            return False
+    i, k = np.unravel_index(best, predicted.shape)
+    model.leave(leaving[i])
+    model.enter(entering[k])
+    return True
+
+
+def _verified(
+    supports: WeightSupports, steps: list[Step], key: tuple[float, float, float], limit: float, costs: np.ndarray
+) -> tuple[Step, float] | None:
+    """The end of a path, or of a half, quarter, ... of it, that is truly better than `key`; with its objective."""
+    count = len(steps)
+    while count:
+        step = steps[count - 1]
+        value = supports.value_from(step.support, step.weights)
+        above, cost, value_there = key_of(step.support, value, limit, costs)
+        if (above, cost) < key[:2] or ((above, cost) == key[:2] and value_there < key[2] - LEAST * abs(key[2])):
+            return step, value
+        count //= 2
+    return None
+
+
+def _step(
+    supports: Supports,
+    support: np.ndarray,
+    limit: float,
+    costs: np.ndarray,
+    leaving: np.ndarray,
+    entering: np.ndarray,
+    changes: Changes,
+) -> np.ndarray | None:
+    """The first of the single moves that the predictions rank first that is truly better."""
     value = supports.value(support)
-    leaving, entering, changes = supports.changes(support)
     if value <= limit:
         moved = _drop(supports, support, limit, costs, leaving, changes.drop)
         if moved is not None:

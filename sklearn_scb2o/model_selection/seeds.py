@@ -81,15 +81,20 @@ def l1_path(supports: WeightSupports, limit: float) -> np.ndarray:
     empty = supports.weights(np.zeros(supports.n_groups, dtype=bool))
     members = supports.membership.sum(axis=0) > 0
     slopes = np.abs(space.gradient(empty[None])[0]) * members
-    weights, tried = empty, empty != empty
     everything = np.arange(space.n_weights)
-    for penalty in slopes.max() * np.geomspace(1.0, PATH_RATIO, PATH_LENGTH):
-        weights = fit_active(_MoreL1(space, penalty * members), everything, weights, tol=1e-7, max_iter=200).weights
-        support = group_magnitudes(supports, weights) > 0.0
-        if not np.array_equal(support, tried) and supports.value(support) <= limit:
-            return support
-        tried = support
-    return np.ones(supports.n_groups, dtype=bool)
+    penalties = slopes.max() * np.geomspace(1.0, PATH_RATIO, PATH_LENGTH)
+    found = np.ones(supports.n_groups, dtype=bool)
+    weights, too_strong, enough = empty, 0, PATH_LENGTH
+    while enough - too_strong > 1:  # the fits of a bisection start from the strongest penalty that was too strong
+        middle = (too_strong + enough) // 2
+        more = _MoreL1(space, penalties[middle] * members)
+        fitted = fit_active(more, everything, weights, tol=1e-7, max_iter=200).weights
+        support = group_magnitudes(supports, fitted) > 0.0
+        if supports.value(support) <= limit:
+            found, enough = support, middle
+        else:
+            weights, too_strong = fitted, middle
+    return found
 
 
 class _MoreL1(WeightSpace):

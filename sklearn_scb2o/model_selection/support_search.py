@@ -13,6 +13,7 @@ from .local_search import descend
 from .supports import Supports
 
 STAGNATION = 10  # iterations without a better support after which the search ends
+DESCENTS = 2  # particles from which a local search starts in each iteration
 
 
 class FoundSupport(NamedTuple):
@@ -31,6 +32,7 @@ def search_supports(
     seeds: Iterable[np.ndarray],
     *,
     costs: np.ndarray | None = None,
+    max_fits: int | None = None,
     n_particles: int = 20,
     max_iter: int = 30,
     optimizer_params: dict[str, Any] | None = None,
@@ -54,6 +56,8 @@ def search_supports(
         Members of the first population. The result is never worse than the best of them.
     costs : ndarray of shape (n_groups,), optional
         Costs of the groups where `upper` is their sum.
+    max_fits : int, optional
+        Inner fits at most, besides those that `supports` has made before; None for no limit.
     n_particles, max_iter, optimizer_params
         Of the particle system.
     rng : Generator
@@ -61,32 +65,42 @@ def search_supports(
     """
     settings = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
     best = _Best(supports, upper, limit)
+    last_fit = np.inf if max_fits is None else supports.n_fits + max_fits
     starts = list(seeds)
     for support in starts:
         best.take(support)
     if costs is not None:
         for support in starts:
-            best.take(descend(supports, support, limit, costs))
+            best.take(descend(supports, support, limit, costs, max_fits=last_fit))
     first = [best.support, *starts][: settings["n_particles"] // 2]
     x0 = [scores_of(support) for support in first]
     x0 += list(_random_scores(best.support, settings["n_particles"] - len(x0), rng))
     optimizer = SCB2OOptimizer(
         [(-1.0, 1.0)] * supports.n_groups, x0=np.array(x0), random_state=rng.integers(2**63), **settings
     )
-    quiet = 0
-    while not optimizer.stop() and quiet < STAGNATION:
+    model, quiet = None, 0
+    while not optimizer.stop() and quiet < STAGNATION and supports.n_fits < last_fit:
         population = optimizer.ask() > 0.0
-        lower = np.maximum(supports.values(population, best.support), limit)
+        if costs is None:
+            objective = supports.values(population, best.support)
+        else:  # the quadratic model around the best support is enough to rank the particles
+            model = model or supports.quadratic_model(best.support)
+            objective = np.array([supports.value(s) if model is None else model.estimate(s) for s in population])
+        lower = np.maximum(objective, limit)
         needed = optimizer.needs_upper(lower)
         optimizer.tell(lower, np.array([upper(s) if n else np.nan for s, n in zip(population, needed, strict=True)]))
         improved = False
-        for support in population[needed]:
-            improved |= best.take(support)
-        if costs is not None:
-            for support in (optimizer.consensus > 0.0, population[rng.integers(len(population))]):
-                improved |= best.take(descend(supports, support, limit, costs))
+        if costs is None:
+            for support in population[needed]:
+                improved |= best.take(support)
+        else:
+            assert optimizer.consensus is not None
+            chosen = rng.choice(len(population), size=min(DESCENTS, len(population)), replace=False)
+            for support in (optimizer.consensus > 0.0, *population[chosen]):
+                improved |= best.take(descend(supports, support, limit, costs, max_fits=last_fit))
         if improved:
             optimizer.inject(scores_of(best.support))
+            model = None
         quiet = 0 if improved else quiet + 1
     return FoundSupport(best.support, best.key[2], best.key[1], optimizer.result)
 

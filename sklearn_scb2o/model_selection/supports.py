@@ -10,11 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from .inner_fit import Fit, fit_active
-from .second_order import Changes, predict_changes
+from .second_order import Changes, QuadraticModel
 from .weight_spaces import WeightSpace
 
-# groups outside the support that are looked at as possible entries, the most promising by gradient
-MAX_ENTERING = 400
+# Weights of a quadratic model at most, if the support is not larger; the groups outside that the gradient finds the
+# most promising are among them.
+MAX_MODEL_WEIGHTS = 1500
+CURVATURE_WIDTH = 0.1  # over which kinks are rounded for it, in units of the linear predictor
 
 
 class Supports(ABC):
@@ -41,6 +43,10 @@ class Supports(ABC):
     @abstractmethod
     def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
         """Groups that may leave, groups that may enter (indices), and the predicted changes of the objective."""
+
+    def quadratic_model(self, support: np.ndarray) -> QuadraticModel | None:
+        """A quadratic model of the objective around the model on a support; None where there is none."""
+        return None
 
     def value(self, support: np.ndarray, near: np.ndarray | None = None) -> float:
         """Objective of the best model on a support."""
@@ -98,10 +104,20 @@ class WeightSupports(Supports):
 
     def fit(self, support: np.ndarray, near: np.ndarray | None) -> Fit:
         """Weights and objective of the inner fit."""
-        start = self.start if near is None else self.model(near)
-        return fit_active(
-            self.space, np.flatnonzero(self.missing(support) == 0.0), start, tol=self.tol, max_iter=self.max_iter
-        )
+        return self._fit_from(support, self.start if near is None else self.model(near))
+
+    def value_from(self, support: np.ndarray, start: np.ndarray) -> float:
+        """Objective of the best model on a support, whose fit starts from given weights, (n_weights,)."""
+        key = np.packbits(support).tobytes()
+        if key not in self._values:
+            model, self._values[key] = self._fit_from(support, start)
+            self.n_fits += 1
+            self._keep(key, model)
+        return self._values[key]
+
+    def _fit_from(self, support: np.ndarray, start: np.ndarray) -> Fit:
+        free = np.flatnonzero(self.missing(support) == 0.0)
+        return fit_active(self.space, free, start, tol=self.tol, max_iter=self.max_iter)
 
     def weights(self, support: np.ndarray) -> np.ndarray:
         """Weights of the inner fit, (n_weights,)."""
@@ -111,25 +127,43 @@ class WeightSupports(Supports):
         """Indices of the weights of a group."""
         return self.membership.indices[self.membership.indptr[group] : self.membership.indptr[group + 1]]
 
-    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
-        """Predictions of the quadratic model at the inner fit."""
+    def quadratic_model(self, support: np.ndarray) -> QuadraticModel:
+        """The quadratic model around the inner fit: of its free weights and of the groups that may enter."""
         weights = self.model(support)
-        gradient = self.space.gradient(weights[None])[0]
+        space = self.space if self.space.is_smooth else self.space.smoothed(CURVATURE_WIDTH)
+        gradient = space.gradient(weights[None])[0]
+        held = np.zeros(self.space.n_weights, dtype=bool)
+        if space.l1 is not None:  # at zero only what exceeds the L1 part of the slope moves a weight
+            at_zero = weights == 0.0
+            gradient[at_zero] = (np.sign(gradient) * np.maximum(np.abs(gradient) - space.l1, 0.0))[at_zero]
+            held = at_zero & (gradient == 0.0)
         missing = self.missing(support)
-        free = missing == 0.0
-        leaving, outside = np.flatnonzero(support), np.flatnonzero(~support)
-        promise = self.membership @ np.where(free, 0.0, gradient**2)
-        entering = outside[np.argsort(-promise[outside], kind="stable")[:MAX_ENTERING]]
-        free_weights = np.flatnonzero(free)
-        # the weights that become free when a group enters
-        opened = [w[missing[w] == 1.0] for w in map(self.weights_of_group, entering)]
-        order = np.concatenate([free_weights, *opened]).astype(int)
-        curvature = self.space.hessian(weights, order)
+        outside = np.flatnonzero(~support)
+        promise = self.membership @ np.where(missing == 0.0, 0.0, gradient**2)
+        outside = outside[np.argsort(-promise[outside], kind="stable")]
+        sizes = np.diff(self.membership.indptr)[outside]
+        room = MAX_MODEL_WEIGHTS - np.count_nonzero(missing == 0.0)
+        may_enter = support.copy()
+        may_enter[outside[np.cumsum(sizes) <= room]] = True
+        # all that may be free: weights whose groups are all in or may enter
+        order = np.flatnonzero(self._by_weight @ (~may_enter).astype(float) == 0.0)
+        curvature = space.hessian(weights, order)
         if curvature is None:
             curvature = np.eye(len(order))
-        position = np.full(self.space.n_weights, -1)
-        position[free_weights] = np.arange(len(free_weights))
-        closed = [position[w[free[w]]] for w in map(self.weights_of_group, leaving)]
-        ends = len(free_weights) + np.cumsum([0, *(len(w) for w in opened)])
-        slices = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        return leaving, entering, predict_changes(weights[order], gradient[order], curvature, closed, slices)
+        return QuadraticModel(
+            self.value(support),
+            weights[order],
+            gradient[order],
+            curvature,
+            self.membership[:, order],
+            support,
+            may_enter=may_enter,
+            held=held[order],
+            place=order,
+            n_weights=self.space.n_weights,
+        )
+
+    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
+        """Predictions of the quadratic model at the inner fit."""
+        model = self.quadratic_model(support)
+        return model.leaving, model.entering, model.changes()
