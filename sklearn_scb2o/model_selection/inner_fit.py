@@ -14,6 +14,7 @@ from .weight_spaces import WeightSpace
 # Up to so many free weights a Newton step costs less than the iterations of L-BFGS that it saves.
 NEWTON_WEIGHTS = 600
 SLOW = 0.05  # a factor of an earlier curvature is kept while each step gains less than this part of the one before
+RESTARTS = 5
 SMOOTHING = (1e-1, 1e-2, 1e-3)  # widths over which kinks are rounded, one after the other
 
 
@@ -124,12 +125,16 @@ def _lbfgs(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: flo
     if l1 is None:
         found = optimize.minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x
     else:
-        halves = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
-        bounds = optimize.Bounds(0.0, np.inf)
-        u, v = np.split(
-            optimize.minimize(of_halves, halves, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x, 2
-        )
-        found = u - v
+        found, last = start, np.inf
+        for _ in range(RESTARTS):  # at the bounds the method may stop early
+            halves = np.concatenate([np.maximum(found, 0.0), np.maximum(-found, 0.0)])
+            bounds = optimize.Bounds(0.0, np.inf)
+            run = optimize.minimize(of_halves, halves, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            u, v = np.split(run.x, 2)
+            found = u - v
+            if not run.fun < last - tol * abs(run.fun):
+                break
+            last = run.fun
     result = np.zeros(space.n_weights)
     result[active] = found
     return result

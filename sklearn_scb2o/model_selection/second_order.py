@@ -172,14 +172,18 @@ class QuadraticModel:
     def swaps(self) -> np.ndarray:
         """Change of the value when one of `leaving` leaves and one of `entering` enters, (n_in, n_out)."""
         matrix, drops = self._matrix, self.drops()
-        (j, j_mask), (k, k_mask) = self._members(self.leaving, self._free), self._opened()
+        j, j_mask = self._members(self.leaving, self._free)
+        # what the free weights imitate may be needed when one of them leaves
+        k, k_mask = self._members(self.entering, (self._missing == 1.0) & ~self._held)
+        floor = np.append(self._floor, 0.0)[k]
         if self._is_single:
-            j, k, k_mask = j[:, 0], k[:, 0], k_mask[:, 0]
+            j, k, k_mask, floor = j[:, 0], k[:, 0], k_mask[:, 0], floor[:, 0]
             closes = j_mask[:, 0]  # an empty group leaves without a trace
             variance = np.where(closes, -matrix[j, j], 1.0)[:, None]
             onto = matrix[np.ix_(j, k)] * closes[:, None]
             slope = matrix[k, -1] + onto * (matrix[j, -1][:, None] / variance)
-            curvature = np.where(k_mask, matrix[k, k], np.inf) + onto**2 / variance
+            curvature = matrix[k, k] + onto**2 / variance
+            curvature = np.where(k_mask & (curvature > floor), curvature, np.inf)
             return drops[:, None] - slope**2 / curvature / 2.0
         swaps = np.zeros((len(j), len(k)))
         curvatures, slopes = _blocks(matrix, k), matrix[k, -1]
@@ -194,7 +198,8 @@ class QuadraticModel:
             curvature = curvatures + np.einsum("cka,ckb->kab", onto, force[:, 1:].reshape(onto.shape))
             shared = np.zeros(len(matrix), dtype=bool)  # a weight that the leaving group has too stays zero
             shared[self._padded[group]] = True
-            swaps[i] = drops[i] - _quadratic_forms(curvature, slope, k_mask & ~shared[k]) / 2.0
+            moves = k_mask & ~shared[k] & (curvature.diagonal(axis1=1, axis2=2) > floor)
+            swaps[i] = drops[i] - _quadratic_forms(curvature, slope, moves) / 2.0
         return swaps
 
     def leave(self, group: int) -> None:
