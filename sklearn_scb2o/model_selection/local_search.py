@@ -11,6 +11,7 @@ TRIES = 8  # true fits for the moves that the quadratic model ranks first
 SHARE = 0.02  # of large supports this share leaves at a time where there is no quadratic model
 CAUTION = 0.5  # part of the room up to the limit that one path in an inexact model may take
 EXACT = 0.01  # the model is exact when it errs by less than this part of the room
+NONCONVEX_PART = 10  # one of so many groups leaves at most in a path of a model that is a part of the truth only
 LEAST = 1e-9  # smaller relative improvements are rounding
 
 
@@ -53,10 +54,12 @@ def descend(
         leaving, entering, single = model.leaving, model.entering, model.changes()
         room = limit - value
         goal = value + share * room if room > 0.0 else limit
+        if not supports.space.is_convex:
+            length = min(length, max(1, len(leaving) // NONCONVEX_PART))
         steps = path(model, goal, costs, length)
         if share < 1.0 and not steps and room > 0.0:
             steps = path(model, limit, costs, 1)
-        found = _verified(supports, steps, key_of(support, value, limit, costs), limit, costs)
+        found = _verified(supports, steps, key_of(support, value, limit, costs), limit, goal, costs)
         if found is None:
             better = _step(supports, support, limit, costs, leaving, entering, single)
             if better is None:
@@ -117,14 +120,25 @@ def _best_move(model: QuadraticModel, limit: float, costs: np.ndarray) -> bool:
 
 
 def _verified(
-    supports: WeightSupports, steps: list[Step], key: tuple[float, float, float], limit: float, costs: np.ndarray
+    supports: WeightSupports,
+    steps: list[Step],
+    key: tuple[float, float, float],
+    limit: float,
+    goal: float,
+    costs: np.ndarray,
 ) -> tuple[Step, float] | None:
-    """The end of a path, or of a half, quarter, ... of it, that is truly better than `key`; with its objective."""
+    """The end of a path, or of a half, quarter, ... of it, that is truly better than `key`; with its objective.
+
+    More than one move may not take the objective further than twice the way to `goal`.
+    """
     count = len(steps)
     while count:
         step = steps[count - 1]
         value = supports.value_from(step.support, step.weights)
         above, cost, value_there = key_of(step.support, value, limit, costs)
+        if count > 1 and key[2] <= limit and value > 2.0 * goal - key[2]:
+            count //= 2
+            continue
         if (above, cost) < key[:2] or ((above, cost) == key[:2] and value_there < key[2] - LEAST * abs(key[2])):
             return step, value
         count //= 2

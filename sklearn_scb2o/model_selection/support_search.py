@@ -70,7 +70,7 @@ def search_supports(
     for support in starts:
         best.take(support)
     if costs is not None:
-        for support in starts:
+        for support in sorted(starts, key=upper):  # the best first, as the fits may be used up
             best.take(descend(supports, support, limit, costs, max_fits=last_fit))
     first = [best.support, *starts][: settings["n_particles"] // 2]
     x0 = [scores_of(support) for support in first]
