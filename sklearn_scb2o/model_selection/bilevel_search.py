@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
@@ -225,10 +225,12 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         """
         plan, tolerances = self._plan(), self._tolerances()
         X, y = indexable(X, y)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
         fit_params, split_params, score_params, upper_params = self._route(sample_weight, params)
         data = Data(X, y, fit_params, upper_params, _row_weights(self.estimator, fit_params))
         seed = _seed_of(self.random_state)
-        final, *fold_seeds = seed.spawn(1)
+        final = seed.spawn(1)[0]
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
         for name in ("best_score_", "n_splits_", "best_estimator_"):  # of an earlier fit
             self.__dict__.pop(name, None)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.compose import ColumnTransformer
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import get_scorer, log_loss, mean_squared_error, zero_one_loss
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import validate_data
 
 from .criteria import ModelCriterion, WeightCriterion
 from .groups import feature_labels
@@ -21,18 +22,54 @@ from .supports import Supports
 
 
 def training_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Log loss of a classifier with `predict_proba`, zero-one loss of another, mean squared error of a regressor."""
+    """Log loss of a classifier with `predict_proba`, zero-one loss of another, mean squared error of a regressor.
+
+    Of a classifier with several outputs, the share of rows that are not right in all of them.
+    """
     if not is_classifier(estimator):
         return float(mean_squared_error(y, estimator.predict(X), sample_weight=sample_weight))
+    if np.ndim(y) > 1:
+        wrong = np.any(np.asarray(estimator.predict(X)) != np.asarray(y), axis=1)
+        return float(np.average(wrong, weights=sample_weight))
     if hasattr(estimator, "predict_proba"):
+        if len(estimator.classes_) < 2:
+            return 0.0
         probabilities = estimator.predict_proba(X)
         return float(log_loss(y, probabilities, sample_weight=sample_weight, labels=estimator.classes_))
     return float(zero_one_loss(y, estimator.predict(X), sample_weight=sample_weight))
 
 
+class KeepColumns(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+    """Transformer that keeps some columns.
+
+    Parameters
+    ----------
+    columns : ndarray of int
+        Their indices.
+    """
+
+    def __init__(self, columns: np.ndarray) -> None:
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> KeepColumns:
+        """Note the number and the names of the columns."""
+        validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False)
+        return self
+
+    def _get_support_mask(self) -> np.ndarray:
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.columns] = True
+        return mask
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+
 def fit_on_columns(estimator: Any, columns: np.ndarray, data: Data) -> Pipeline:
     """A pipeline of a selection of columns and the estimator, fitted."""
-    select = ColumnTransformer([("selected", "passthrough", columns)], verbose_feature_names_out=False)
+    select = KeepColumns(columns)
     # fitted step by step: with metadata routing a pipeline would want to be told what its steps request
     fitted = clone(estimator).fit(select.fit_transform(data.X), data.y, **data.fit_params)
     return Pipeline([("columns", select), ("estimator", fitted)])

@@ -196,7 +196,7 @@ class LinearWeightSpace(WeightSpace):
     def hessian(self, weights: np.ndarray, active: np.ndarray) -> np.ndarray:
         """Second derivative at one weight vector, (n_weights,), among its `active` entries, an array of indices.
 
-        An L1 part has none.
+        An L1 part has none. Of a multinomial model, a term is added that keeps the sum of free intercepts in place.
         """
         weights, active = np.asarray(weights, dtype=float), np.asarray(active, dtype=int)
         is_coef = active < self._n_coef
@@ -219,6 +219,9 @@ class LinearWeightSpace(WeightSpace):
             hessian[np.ix_(mine, mine)] += self._scaled_gram(column[mine], np.sqrt(curvature[k])[None])
         if isinstance(self.loss, Multinomial):
             hessian -= self._scaled_gram(column, np.sqrt(self._row_weight) * p[output])
+            # nothing changes when all intercepts shift together: a Newton step must not go there by rounding
+            free = np.flatnonzero(~is_coef & (self._l2[active] == 0.0))
+            hessian[np.ix_(free, free)] += np.sum(self._row_weight) / self.n_outputs**2
         return hessian
 
     def _scaled_gram(self, columns: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
 
 from .column_selection import ColumnSelection
 from .criteria import GroupCosts, ModelCriterion
@@ -12,6 +16,8 @@ from .plan import Data, Plan, Selected, Selection
 from .rows import n_rows
 from .weight_selection import WeightSelection
 from .weight_spaces import has_weight_space
+
+SMALL = 1_000_000  # numbers in X
 
 
 def select_models(plan: Plan, data: Data, tolerances: list[float], seed: np.random.SeedSequence) -> list[Selected]:
@@ -22,6 +28,13 @@ def select_models(plan: Plan, data: Data, tolerances: list[float], seed: np.rand
     judged = data
     if plan.upper_on == "validation" and isinstance(plan.criterion, ModelCriterion):
         data, judged = _hold_out(plan, data, seed)
+    with _threads_for(data.X):
+        return _select(plan, data, judged, tolerances, seed)
+
+
+def _select(
+    plan: Plan, data: Data, judged: Data, tolerances: list[float], seed: np.random.SeedSequence
+) -> list[Selected]:
     plain = clone(plan.estimator).fit(data.X, data.y, **data.fit_params)
     in_weights = has_weight_space(plain) and plan.lower is None
     search_space = plan.search_space
@@ -36,6 +49,11 @@ def select_models(plan: Plan, data: Data, tolerances: list[float], seed: np.rand
     streams = map(np.random.default_rng, seed.spawn(len(ascending)))
     found = {tol: selection.select(tol, rng) for tol, rng in zip(ascending, streams, strict=True)}
     return [found[tol] for tol in tolerances]
+
+
+def _threads_for(X: Any) -> AbstractContextManager[Any]:
+    """One thread for linear algebra on small data: there, starting others costs many times what they save."""
+    return threadpool_limits(1) if np.prod(np.shape(X)) < SMALL else nullcontext()
 
 
 def _hold_out(plan: Plan, data: Data, seed: np.random.SeedSequence) -> tuple[Data, Data]:

@@ -130,6 +130,8 @@ class WeightSelection(Selection):
         return self.membership @ (weights != 0.0).astype(float) > 0.0
 
     def _selected(self, weights: np.ndarray, result: OptimizeResult, message: str = "") -> Selected:
+        if self.space.is_convex and self.search_space == "support":  # accurate enough for predictions to agree
+            weights = fit_active(self.space, np.flatnonzero(weights), weights, tol=1e-14, max_iter=100).weights
         owner = self.space.feature_of_weight
         used = np.zeros(self.n_features, dtype=bool)
         used[owner[(weights != 0.0) & (owner >= 0)]] = True
