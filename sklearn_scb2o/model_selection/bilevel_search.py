@@ -94,6 +94,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         False: no model is fitted to all rows.
     n_particles, max_iter : int or None, default=None
         Size and length of a search; None: 20 and 30 for supports, 50 and 200 for weights.
+    max_fits : int or None, default=None
+        About how many inner fits a search over supports may make, besides those of its seeds; None for no limit.
     optimizer_params : dict or None, default=None
         Further parameters of `SCB2OOptimizer`; and ``gamma``, the strength of a drift along the negative gradient of
         the training objective.
@@ -177,6 +179,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         refit: Any = True,
         n_particles: int | None = None,
         max_iter: int | None = None,
+        max_fits: int | None = None,
         optimizer_params: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -197,6 +200,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         self.refit = refit
         self.n_particles = n_particles
         self.max_iter = max_iter
+        self.max_fits = max_fits
         self.optimizer_params = optimizer_params
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -399,7 +403,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             raise ValueError(f"lower_atol={self.lower_atol!r} must be a number, 0 or larger")
         return Plan(
             self.estimator, as_criterion(self.upper), self.lower, self.lower_atol, self.search_space, self.group_by,
-            self.upper_on, self.validation_fraction, self.cv, self.n_particles, self.max_iter, self.optimizer_params,
+            self.upper_on, self.validation_fraction, self.cv, self.n_particles, self.max_iter, self.max_fits,
+            self.optimizer_params,
         )  # fmt: skip
 
     def _tolerances(self) -> list[float]:

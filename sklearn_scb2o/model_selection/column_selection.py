@@ -208,6 +208,7 @@ class ColumnSelection(Selection):
             self.limit(tol),
             [self.everything, *self.found],
             costs=self.group_costs,
+            max_fits=self.plan.max_fits,
             **self.settings(rng),
         )
         self.found.append(found.support)

@@ -29,6 +29,7 @@ class Plan:
     cv: Any
     n_particles: int | None
     max_iter: int | None
+    max_fits: int | None
     optimizer_params: dict[str, Any] | None
 
 

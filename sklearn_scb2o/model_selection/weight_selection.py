@@ -75,7 +75,13 @@ class WeightSelection(Selection):
     def _search_supports(self, limit: float, rng: np.random.Generator) -> tuple[np.ndarray, OptimizeResult]:
         seeds = [*seed_supports(self.supports, limit).values(), *(self._support_of(w) for w in self.found)]
         found = search_supports(
-            self.supports, self.upper_of_support, limit, seeds, costs=self.group_costs, **self.settings(rng)
+            self.supports,
+            self.upper_of_support,
+            limit,
+            seeds,
+            costs=self.group_costs,
+            max_fits=self.plan.max_fits,
+            **self.settings(rng),
         )
         return self.supports.weights(found.support), found.optimizer_result
 
