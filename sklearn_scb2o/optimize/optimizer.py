@@ -311,7 +311,7 @@ class SCB2OOptimizer:
             needed_upper(self._values("L", L), self._schedules.settings(self), self._state.lower_best, self._swarm.xp)
         )
 
-    def tell(self, L: Any, G: Any) -> None:
+    def tell(self, L: Any, G: Any, drift: Any = None) -> None:
         """Take the values of the pending batch and compute the new consensus.
 
         NaN or +inf in L, or NaN in G on a row that `needs_upper`, marks a failed evaluation: it has no weight.
@@ -321,6 +321,9 @@ class SCB2OOptimizer:
         ----------
         L, G : array of shape (N,) or (R, N)
             Lower and upper values, in the order of the points asked. With ``selection="none"`` L may be None.
+        drift : array of shape (N, d) or (R, N, d), optional
+            A velocity of each particle, such as ``-gamma * grad L``: before its next step the particle moves by
+            ``dt * drift``, and no further than the bounds.
 
         Raises
         ------
@@ -335,6 +338,7 @@ class SCB2OOptimizer:
         if L is None and self.parameters.selection == "none":
             L = np.zeros(self._value_shape)
         L, G = self._values("L", L), self._values("G", G)
+        velocity = None if drift is None else self._swarm.velocities(drift, state)
         update = update_consensus(state.batch, L, G, self._schedules.settings(self), state.lower_best, self._swarm.xp)
         # nothing has changed so far; from here on nothing is refused
         state.absorb(
@@ -347,6 +351,7 @@ class SCB2OOptimizer:
             else self.limits.still_below(state, self._swarm.scale, self._swarm.xp),
             self._swarm.xp,
         )
+        state.drift = velocity
         if update.dead is not None:
             self._report_failures(update.dead)
 

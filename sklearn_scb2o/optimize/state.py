@@ -28,6 +28,7 @@ class State:
     pending: bool = False  #: the batch was asked and not yet told
     moved: bool = True  #: the batch is new; False once told, until the particles have moved
     injected: list[Any] = field(default_factory=list)  #: arrays (R, k, d) that enter the next batch
+    drift: Array | None = None  #: velocities (R, n, d) that the caller gave to the batch just told
     m: Array | None = None  #: consensus, (R, d)
     m_lower: Any = None  #: values there, (R,), None until told
     m_upper: Any = None

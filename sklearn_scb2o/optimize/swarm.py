@@ -96,6 +96,11 @@ class Swarm:
 
     def advance(self, state: State, step: Step) -> None:
         """Move the particles of the last batch, and turn to the next batch."""
+        if state.drift is not None:
+            low, high = self.array(self.box.inner_low), self.array(self.box.inner_high)
+            start, stop = state.rows
+            state.y[:, start:stop, :] = clamp(state.batch + step.dt * state.drift, low, high, self.xp)
+            state.drift = None
         sums = move(state.batch, state.m, state.streams, self._low, self._high, step, self.xp)
         if state.alive is not None:
             self._redraw(state)
@@ -117,6 +122,16 @@ class Swarm:
         for r in np.flatnonzero(~np.asarray(state.alive)):
             y = self.box.sample(state.streams[r][0], self.n_particles, center)
             state.y[int(r), :, :] = self.array(y)
+
+    def velocities(self, drift: Any, state: State) -> Array:
+        """Velocities that the caller gives to a batch, in internal coordinates, (R, n, d)."""
+        shape = tuple(state.batch.shape[-2:]) if self.n_runs == 1 else tuple(state.batch.shape)
+        values = self.xp.asarray(drift, dtype=state.y.dtype, device=self.device)
+        if tuple(values.shape) != shape:
+            raise ValueError(f"drift has shape {tuple(values.shape)}, expected {shape}, that of the batch")
+        if not bool(self.xp.all(self.xp.isfinite(values))):
+            raise ValueError("drift must be finite: give a particle without velocity zeros")
+        return self.xp.reshape(values, tuple(state.batch.shape)) / self.scale
 
     def place(self, state: State, points: Any) -> None:
         """Put points (R, k, d) where the particles of least weight are."""
