@@ -114,24 +114,31 @@ def group_costs(costs: Any, group_by: Any, n_groups: int, feature_names: Any, n_
     if costs is None:
         return np.ones(n_groups)
     has_labels = not isinstance(group_by, str)
-    names = feature_names
+    by_column = has_labels and n_groups != n_features
     if isinstance(costs, Mapping):
-        if has_labels and set(costs) <= set(np.unique(group_by).tolist()):
+        by_column = has_labels and not set(costs) <= set(np.unique(group_by).tolist())
+        if has_labels and not by_column:
             names = np.unique(group_by)
-        if names is None:
-            names = np.arange(n_features)
+        else:
+            names = np.arange(n_features) if feature_names is None else feature_names
         unknown = set(costs) - set(np.asarray(names).tolist())
         if unknown:
-            raise ValueError(f"costs are given for {sorted(map(str, unknown))}, which are no columns or groups")
+            raise ValueError(
+                f"upper=('cost', {costs!r}): {sorted(map(str, unknown))} are no columns or groups; there are "
+                f"{np.asarray(names).tolist()}"
+            )
         values = np.array([costs.get(name, 0.0) for name in np.asarray(names).tolist()], dtype=float)
     else:
         values = np.asarray(costs, dtype=float)
-    if values.shape == (n_features,) and (has_labels and n_groups != n_features):
+    if by_column and values.shape == (n_features,):
         values = np.bincount(feature_labels(group_by, n_features), weights=values, minlength=n_groups)
     if values.shape != (n_groups,):
-        raise ValueError(f"costs have shape {values.shape}, expected one for each of the {n_groups} groups")
+        raise ValueError(
+            f"upper=('cost', {costs!r}): these costs have shape {values.shape}, expected is one for each of the "
+            f"{n_groups} groups"
+        )
     if not (np.all(np.isfinite(values)) and np.all(values >= 0.0)):
-        raise ValueError("costs must be finite and not negative")
+        raise ValueError(f"upper=('cost', {costs!r}): costs must be finite and not negative")
     return values
 
 

@@ -12,6 +12,7 @@ from ..optimize import SCB2OOptimizer
 from .weight_spaces import WeightSpace
 
 STAGNATION = 50  # iterations without a better point after which the search ends
+GAMMA = 0.0
 MAX_WHITENED = 1500  # more weights are scaled one by one
 
 
@@ -65,6 +66,10 @@ class Coordinates:
         squares = np.sum(self.map**2, axis=0)
         return away @ np.divide(self.map, squares, out=np.zeros_like(self.map), where=squares > 0.0)
 
+    def gradient(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Derivatives by u from those by the weights."""
+        return gradient * self.map if self.map.ndim == 1 else gradient @ self.map
+
 
 class Thresholded:
     """Coordinates u of weights that can be exactly zero: ``w_j = s_j sign(u_j) max(|u_j| - t, 0)``, intercepts plain.
@@ -91,6 +96,10 @@ class Thresholded:
         u = weights / self.scale
         return np.where(u == 0.0, 0.0, u + np.sign(u) * self.threshold)
 
+    def gradient(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Derivatives by u from those by the weights; zero where the weight is."""
+        return np.where(np.abs(u) > self.threshold, gradient * self.scale, 0.0)
+
 
 def search_weights(
     space: WeightSpace,
@@ -99,7 +108,6 @@ def search_weights(
     seeds: Iterable[np.ndarray],
     coordinates: Coordinates | Thresholded,
     *,
-    gamma: float = 0.0,
     n_particles: int = 50,
     max_iter: int = 200,
     optimizer_params: dict[str, Any] | None = None,
@@ -121,15 +129,15 @@ def search_weights(
         Members of the first population. The result is never worse than the best of them.
     coordinates
         What the particles are.
-    gamma : float
-        Strength of a drift ``-gamma grad L(u)``, which takes particles that are above the limit back towards it.
     n_particles, max_iter, optimizer_params
-        Of the particle system.
+        Of the particle system; and ``gamma``, the strength of a drift ``-gamma grad L(u) / (2 slack)`` where slack is
+        what the limit leaves above the first seed. It is zero within the limit, and takes other particles back.
     rng : Generator
         Source of all that is random.
     """
     d = space.n_weights
-    settings = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
+    settings: dict[str, Any] = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
+    gamma = float(settings.pop("gamma", GAMMA))
     given = np.array(list(seeds))
     x0 = coordinates.points(given)[: settings["n_particles"] // 2]
     # a normal start of standard deviation 1 / sqrt(d) fills the unit ball
@@ -137,6 +145,7 @@ def search_weights(
     settings = {"x_scale": 1.0 / np.sqrt(d), **settings}
     optimizer = SCB2OOptimizer(x0=np.concatenate([x0, more]), random_state=rng.integers(2**63), **settings)
     best = _Best(limit)
+    slack = limit - float(space.objective(given[:1])[0])
     best.take(given, space.objective(given), upper(given))
     quiet = 0
     while not optimizer.stop() and quiet < STAGNATION:
@@ -147,7 +156,13 @@ def search_weights(
         needed = np.flatnonzero(optimizer.needs_upper(lower))
         G = np.full(len(u), np.nan)
         G[needed] = upper(weights[needed])
-        optimizer.tell(lower, G)
+        drift = None
+        if gamma > 0.0 and slack > 0.0:
+            drift = np.zeros_like(u)
+            above = np.flatnonzero((objective > limit) & np.isfinite(objective))
+            slope = coordinates.gradient(u[above], space.gradient(weights[above]))
+            drift[above] = -gamma / (2.0 * slack) * np.nan_to_num(slope)
+        optimizer.tell(lower, G, drift=drift)
         quiet = 0 if best.take(weights[needed], objective[needed], G[needed]) else quiet + 1
         if quiet % 10 == 9:
             optimizer.inject(coordinates.points(best.weights[None]))

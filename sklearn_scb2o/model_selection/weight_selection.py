@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 
 from .column_selection import cross_validated, feature_names_of
 from .criteria import GroupCosts, ModelCriterion, WeightCriterion
@@ -44,6 +45,8 @@ class WeightSelection(Selection):
         if plan.upper_on == "cv" and isinstance(plan.criterion, ModelCriterion):
             _check_can_refit(plain, search_space)
         self.plain, self.scratch = plain, copy.deepcopy(plain)
+        if isinstance(plan.criterion, ModelCriterion) and isinstance(plain, Pipeline) and len(plain.steps) > 1:
+            self.scratch = _PipelineOnRows(self.scratch, judged.X)
         self.space: WeightSpace = make_weight_space(plain, data.X, data.y, data.sample_weight)
         self.n_features = int(self.space.feature_of_weight.max(initial=-1)) + 1
         self.feature_names = feature_names_of(plain)
@@ -156,6 +159,34 @@ class WeightSelection(Selection):
             result,
             message,
         )
+
+
+def _last_step_has(method: str) -> Any:
+    return available_if(lambda self: hasattr(self.steps[-1][1], method))
+
+
+class _PipelineOnRows(Pipeline):  # type: ignore[misc]  # untyped base
+    """A fitted pipeline that transforms rows which it is asked about many times only once."""
+
+    def __init__(self, pipeline: Pipeline, rows: Any) -> None:
+        super().__init__(pipeline.steps)
+        self._rows, self._transformed = rows, pipeline[:-1].transform(rows)
+
+    def _ask(self, method: str, X: Any) -> Any:
+        if X is self._rows:
+            return getattr(self.steps[-1][1], method)(self._transformed)
+        return getattr(super(), method)(X)
+
+    def predict(self, X: Any) -> Any:
+        return self._ask("predict", X)
+
+    @_last_step_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        return self._ask("predict_proba", X)
+
+    @_last_step_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        return self._ask("decision_function", X)
 
 
 def _check_can_refit(plain: Any, search_space: str) -> None:
