@@ -235,9 +235,9 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         data = Data(X, y, fit_params, upper_params, _row_weights(self.estimator, fit_params))
         seed = _seed_of(self.random_state)
         final = seed.spawn(1)[0]
+        for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
+            delattr(self, name)
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
-        for name in ("best_score_", "n_splits_", "best_estimator_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         if len(tolerances) > 1 or (self.cv is not None and plan.upper_on != "cv"):
             folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
             splits = list(folds.split(X, y, **split_params))

@@ -22,13 +22,14 @@ FIGURES = ("n_features", "lower", "upper")
 
 @dataclass(frozen=True)
 class Fold:
-    """What one fold says about each tolerance, arrays of shape (n_tolerances,), and the error of a failed fit."""
+    """What one fold says about each tolerance, arrays of shape (n_tolerances,), and the errors of fit and scorer."""
 
     scores: np.ndarray
     figures: dict[str, np.ndarray]
     fit_time: float
     score_time: float
     error: str | None = None
+    score_error: str | None = None
 
 
 def cross_validate_tolerances(
@@ -74,6 +75,14 @@ def cross_validate_tolerances(
         if len(errors) == len(folds):
             raise ValueError(f"all the {report}")
         warnings.warn(f"{report}\nTheir scores are error_score={error_score}.", FitFailedWarning, stacklevel=3)
+    errors = [fold.score_error for fold in folds if fold.score_error is not None]
+    if errors:
+        warnings.warn(
+            f"the scorer failed in {len(errors)} of {len(folds)} folds; the last error was:\n{errors[-1]}\n"
+            f"These scores are error_score={error_score}.",
+            UserWarning,
+            stacklevel=3,
+        )
     return _results(tolerances, folds)
 
 
@@ -99,20 +108,19 @@ def _fold(
         return Fold(scores, dict.fromkeys(FIGURES, nothing), 0.0, 0.0, f"{type(error).__name__}: {error}")
     fitted = time.perf_counter()
     test = held.take(testing)
-    scores = np.array([_score(scorer, model.estimator, test, error_score) for model in models])
+    scores, score_error = np.full(len(models), np.nan), None
+    for i, model in enumerate(models):
+        try:
+            scores[i] = scorer(model.estimator, test.X, test.y, **test.upper_params)
+        except Exception as error:
+            if error_score == "raise":
+                raise
+            scores[i], score_error = error_score, f"{type(error).__name__}: {error}"
     scored = time.perf_counter()
     figures = {name: np.array([getattr(model, name) for model in models], dtype=float) for name in FIGURES}
     # the search for one tolerance uses what those for the smaller ones have found: its time is a share
-    return Fold(scores, figures, (fitted - start) / len(models), (scored - fitted) / len(models))
-
-
-def _score(scorer: Callable[..., float], estimator: Any, test: Data, error_score: Any) -> float:
-    try:
-        return float(scorer(estimator, test.X, test.y, **test.upper_params))
-    except Exception:
-        if error_score == "raise":
-            raise
-        return float(error_score)
+    share = 1.0 / len(models)
+    return Fold(scores, figures, (fitted - start) * share, (scored - fitted) * share, score_error=score_error)
 
 
 def _results(tolerances: list[float], folds: list[Fold]) -> dict[str, Any]:
@@ -157,6 +165,7 @@ def best_index(results: dict[str, Any], refit: Any) -> int:
     least = means[best]
     if isinstance(refit, str):
         scores = np.array([v[best] for k, v in results.items() if k.startswith("split") and k.endswith("_test_score")])
-        least = means[best] - np.std(scores, ddof=1) / np.sqrt(len(scores))
+        if len(scores) > 1:  # a single fold says nothing about the error
+            least = means[best] - np.std(scores, ddof=1) / np.sqrt(len(scores))
     tolerances = np.where(means >= least, results["param_lower_tol"].data, -np.inf)
     return int(np.argmax(tolerances))
