@@ -12,6 +12,8 @@ PACKAGE = ROOT / "sklearn_scb2o"
 # a package may import from those before it, and from itself
 LAYERS = ("particles", "optimize", "model_selection")
 
+PUBLIC = ["sklearn_scb2o", *(f"sklearn_scb2o.{name}" for name in (*LAYERS, "problems"))]
+
 
 def imported_names(path):
     package = ("sklearn_scb2o", *path.relative_to(PACKAGE).parts[:-1])
@@ -42,9 +44,7 @@ def test_kernels_import_nothing_of_the_package_but_each_other():
             assert not name.startswith("sklearn_scb2o") or name.startswith("sklearn_scb2o.particles")
 
 
-@pytest.mark.parametrize(
-    "name", ["sklearn_scb2o", "sklearn_scb2o.particles", "sklearn_scb2o.optimize", "sklearn_scb2o.problems"]
-)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_all_is_what_is_public(name):
     module = importlib.import_module(name)
     public = {n for n, v in vars(module).items() if not (n.startswith("_") or inspect.ismodule(v))}
@@ -52,9 +52,7 @@ def test_all_is_what_is_public(name):
     assert set(module.__all__) == public | packages
 
 
-@pytest.mark.parametrize(
-    "name", ["sklearn_scb2o", "sklearn_scb2o.particles", "sklearn_scb2o.optimize", "sklearn_scb2o.problems"]
-)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_callables_have_documentation_and_an_example(name):
     module = importlib.import_module(name)
     for public in module.__all__:
@@ -78,9 +76,10 @@ def test_no_global_numpy_random_state_in_the_package():
 def test_python_code_of_the_readme_runs_in_order(capsys):
     namespace = {}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
+    assert "# " + capsys.readouterr().out.splitlines()[0] in blocks[0]
     assert namespace["opt"].consensus == pytest.approx([0.894, 0.447], abs=0.02)
     assert namespace["result"].x == pytest.approx([0.894, 0.447], abs=0.02)
 
