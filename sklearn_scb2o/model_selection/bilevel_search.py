@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from copy import deepcopy
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
@@ -18,6 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..optimize import SCB2OOptimizer
 from .criteria import ModelCriterion, as_criterion
 from .cross_validation import best_index, cross_validate_tolerances
 from .groups import GROUP_BY
@@ -391,16 +393,31 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     def _plan(self) -> Plan:
         choices = {"search_space": SEARCH_SPACES, "upper_on": UPPER_ON}
         for name, accepted in choices.items():
-            if getattr(self, name) not in accepted:
-                raise ValueError(f"{name}={getattr(self, name)!r}: choose one of {accepted}")
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value in accepted):
+                raise ValueError(f"{name}={value!r}: choose one of {accepted}")
+        for name, least in {"n_particles": 2, "max_iter": 0, "max_fits": 0}.items():
+            value = getattr(self, name)
+            if not (value is None or (isinstance(value, Integral) and value >= least)):
+                raise ValueError(f"{name}={value!r}: give None or an integer, {least} or larger")
         if isinstance(self.group_by, str) and self.group_by not in GROUP_BY:
             raise ValueError(f"group_by={self.group_by!r}: choose one of {GROUP_BY}, or give a label for each column")
+        if not (self.lower is None or callable(self.lower) or self.lower in get_scorer_names()):
+            raise ValueError(f"lower={self.lower!r}: give None, the name of a scorer or a callable(estimator, X, y)")
+        if self.lower is not None and self.search_space == "weights":
+            raise ValueError(
+                f"search_space='weights' needs the estimator's own objective, but lower={self.lower!r} is given: "
+                "choose search_space='support' or 'auto', or lower=None"
+            )
         if not (isinstance(self.refit, bool) or callable(self.refit) or self.refit == "1se"):
             raise ValueError(f"refit={self.refit!r}: choose True, False, '1se' or a callable of cv_results_")
-        if not 0.0 < self.validation_fraction < 1.0:
+        if not (isinstance(self.validation_fraction, Real) and 0.0 < self.validation_fraction < 1.0):
             raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1")
-        if not 0.0 <= self.lower_atol < np.inf:
+        if not (isinstance(self.lower_atol, Real) and 0.0 <= self.lower_atol < np.inf):
             raise ValueError(f"lower_atol={self.lower_atol!r} must be a number, 0 or larger")
+        if not (isinstance(self.error_score, Real) or self.error_score == "raise"):
+            raise ValueError(f"error_score={self.error_score!r}: give a number or 'raise'")
+        _check_optimizer_params(self.optimizer_params)
         return Plan(
             self.estimator, as_criterion(self.upper), self.lower, self.lower_atol, self.search_space, self.group_by,
             self.upper_on, self.validation_fraction, self.cv, self.n_particles, self.max_iter, self.max_fits,
@@ -408,10 +425,23 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         )  # fmt: skip
 
     def _tolerances(self) -> list[float]:
-        values = [self.lower_tol] if isinstance(self.lower_tol, Real) else list(self.lower_tol)
+        values = list(self.lower_tol) if np.iterable(self.lower_tol) else [self.lower_tol]
         if not values or not all(isinstance(v, Real) and 0.0 <= float(v) < np.inf for v in values):
             raise ValueError(f"lower_tol={self.lower_tol!r}: give a number, 0 or larger, or a list of such numbers")
         return [float(v) for v in values]
+
+
+def _check_optimizer_params(params: Any) -> None:
+    if params is None:
+        return
+    accepted = sorted(
+        {*inspect.signature(SCB2OOptimizer).parameters, "gamma"} - {"x0", "bounds", "n_runs", "random_state"}
+    )
+    if not isinstance(params, Mapping):
+        raise ValueError(f"optimizer_params={params!r}: give None or a dict of some of {accepted}")
+    unknown = [name for name in params if name not in accepted]
+    if unknown:
+        raise ValueError(f"optimizer_params={params!r} has {unknown}; accepted are {accepted}")
 
 
 def _named_parameters(function: Any) -> set[str]:

@@ -164,15 +164,19 @@ class ColumnSelection(Selection):
         self.plan, self.data, self.judged = plan, data, judged
         self.n_features = getattr(plain, "n_features_in_", np.shape(data.X)[1])
         self.feature_names = feature_names_of(plain)
+        if plan.lower is None:
+            why = f"{type(plain).__name__} has none: add one with register_weight_space, or use"
+        else:
+            why = f"with lower={plan.lower!r} none is searched: choose lower=None, or"
         if isinstance(plan.group_by, str) and plan.group_by != "feature":
             raise ValueError(
-                f"group_by={plan.group_by!r} needs a weight space, and {type(plain).__name__} has none: use "
-                "group_by='feature' or labels of the columns, or add one with register_weight_space"
+                f"group_by={plan.group_by!r} needs a weight space, and {why} group_by='feature' or labels of the "
+                "columns"
             )
         if isinstance(plan.criterion, WeightCriterion):
             raise ValueError(
-                f"upper={plan.criterion.function!r} is a function of weights, and {type(plain).__name__} has no weight "
-                "space: use 'l0', costs, a scorer or a callable(estimator, X, y), or add one with register_weight_space"
+                f"upper={plan.criterion.name} needs a weight space, and {why} 'l0', costs, a scorer or a "
+                "callable(estimator, X, y)"
             )
         self.labels = feature_labels(plan.group_by, self.n_features)
         self.supports = EstimatorSupports(plan.estimator, data, self.labels, self.lower)

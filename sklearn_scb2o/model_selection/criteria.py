@@ -33,6 +33,7 @@ class WeightCriterion:
 
     function: Callable[[np.ndarray], Any]
     skips_intercepts: bool = False  # whether it is given the intercepts as zeros
+    name: str = ""  # what the user gave
 
     def __call__(self, weights: np.ndarray, is_intercept: np.ndarray) -> Any:
         """Values of the criterion."""
@@ -75,7 +76,7 @@ def as_criterion(upper: Any) -> Criterion:
         if upper == "l0":
             return GroupCosts()
         if upper == "l1":
-            return _norm(1.0)
+            return _norm(1.0, repr(upper))
         if upper in get_scorer_names():
             return ModelCriterion(get_scorer(upper), sign=-1.0)
     elif isinstance(upper, tuple) and len(upper) == 2 and isinstance(upper[0], str):
@@ -85,11 +86,11 @@ def as_criterion(upper: Any) -> Criterion:
         if kind == "lp":
             if not (isinstance(value, Real) and 0.0 < float(value) < np.inf):
                 raise ValueError(f"upper=('lp', {value!r}): p must be a positive number")
-            return _norm(float(value))
+            return _norm(float(value), repr(upper))
     elif isinstance(upper, _Scorer):
         return ModelCriterion(upper, sign=-1.0)
     elif callable(upper):
-        return WeightCriterion(upper) if _n_required(upper) == 1 else ModelCriterion(upper)
+        return WeightCriterion(upper, name=repr(upper)) if _n_required(upper) == 1 else ModelCriterion(upper)
     raise ValueError(f"upper={upper!r} is not understood: give {UPPER_HELP}")
 
 
@@ -142,8 +143,8 @@ def group_costs(costs: Any, group_by: Any, n_groups: int, feature_names: Any, n_
     return values
 
 
-def _norm(p: float) -> WeightCriterion:
-    return WeightCriterion(lambda weights: np.sum(np.abs(weights) ** p, axis=1), skips_intercepts=True)
+def _norm(p: float, name: str) -> WeightCriterion:
+    return WeightCriterion(lambda weights: np.sum(np.abs(weights) ** p, axis=1), skips_intercepts=True, name=name)
 
 
 def _n_required(function: Callable[..., Any]) -> int:

@@ -40,8 +40,13 @@ def _select(
     search_space = plan.search_space
     if search_space == "auto":
         search_space = "weights" if in_weights and not isinstance(plan.criterion, GroupCosts) else "support"
+    if search_space == "weights" and not in_weights:
+        raise ValueError(
+            f"search_space='weights' needs a weight space, and {type(plain).__name__} has none: choose 'support' or "
+            "'auto', or add one with register_weight_space"
+        )
     selection: Selection
-    if in_weights or search_space == "weights":
+    if in_weights:
         selection = WeightSelection(plan, data, judged, plain, search_space)
     else:
         selection = ColumnSelection(plan, data, judged, plain)

@@ -48,7 +48,7 @@ class Fragile(RegressorMixin, BaseEstimator):
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
-        self.lost_ = not np.any(X == self.top)
+        self.lost_ = not np.any(self.top == X)
         if self.lost_ and self.how == "raise":
             raise RuntimeError("the top is gone")
         self.model_ = LinearRegression().fit(X, y)
