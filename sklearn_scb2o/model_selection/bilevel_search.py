@@ -97,7 +97,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     n_particles, max_iter : int or None, default=None
         Size and length of a search; None: 20 and 30 for supports, 50 and 200 for weights.
     max_fits : int or None, default=None
-        About how many inner fits a search over supports may make, besides those of its seeds; None for no limit.
+        About how many inner fits a search over supports may make, besides those of its seeds; None: no limit, but
+        100 for a perceptron and others whose training objective is not convex.
     optimizer_params : dict or None, default=None
         Further parameters of `SCB2OOptimizer`; and ``gamma``, the strength of a drift along the negative gradient of
         the training objective.

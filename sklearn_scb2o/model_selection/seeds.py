@@ -5,19 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from .inner_fit import fit_active
+from .pruning import backward_elimination, group_magnitudes, magnitude_pruning
+from .shrinking import shrunk_support
 from .supports import WeightSupports
 from .weight_spaces import WeightSpace
 
 PATH_LENGTH = 40
 PATH_RATIO = 1e-4  # smallest over largest penalty of the path
-SHARE = 0.05  # of a large support, so much leaves at a time
 
 
 def seed_supports(supports: WeightSupports, limit: float) -> dict[str, np.ndarray]:
     """Supports by name: the plain fit, the L1 path, magnitude pruning, backward elimination by weight.
 
-    All but the first are the smallest of their kind whose inner fit keeps the objective within the limit; those that
-    find none are left out.
+    Where the objective is not convex, shrinkage by a concave penalty is in the place of the L1 path. All but the first
+    are the smallest of their kind whose inner fit keeps the objective within the limit; those that find none are left
+    out.
 
     Parameters
     ----------
@@ -35,44 +37,9 @@ def seed_supports(supports: WeightSupports, limit: float) -> dict[str, np.ndarra
         found["l1"] = l1_path(supports, limit)
     found["magnitude"] = magnitude_pruning(supports, limit)
     found["backward"] = backward_elimination(supports, limit)
+    if not supports.space.is_convex:
+        found["shrunk"] = shrunk_support(supports, limit)
     return {name: support for name, support in found.items() if supports.value(support) <= limit}
-
-
-def group_magnitudes(supports: WeightSupports, weights: np.ndarray) -> np.ndarray:
-    """Euclidean norm of the weights of each group."""
-    return np.sqrt(supports.membership @ weights**2)
-
-
-def magnitude_pruning(supports: WeightSupports, limit: float) -> np.ndarray:
-    """The fewest groups of largest weights in the plain fit whose inner fit keeps within the limit, by bisection."""
-    order = np.argsort(-group_magnitudes(supports, supports.start), kind="stable")
-    too_few, enough = 0, supports.n_groups
-    while enough - too_few > 1:
-        count = (too_few + enough) // 2
-        if supports.value(_among(order[:count], supports.n_groups)) <= limit:
-            enough = count
-        else:
-            too_few = count
-    return _among(order[:enough], supports.n_groups)
-
-
-def backward_elimination(supports: WeightSupports, limit: float) -> np.ndarray:
-    """Drop the group of smallest weights and fit again, until the objective would exceed the limit."""
-    support = np.ones(supports.n_groups, dtype=bool)
-    count = supports.n_groups
-    while support.any():
-        inside = np.flatnonzero(support)
-        size = group_magnitudes(supports, supports.weights(support))[inside]
-        count = max(1, min(count, round(SHARE * len(inside))))
-        smaller = support.copy()
-        smaller[inside[np.argsort(size, kind="stable")[:count]]] = False
-        if supports.value(smaller, support) <= limit:
-            support = smaller
-        elif count > 1:
-            count //= 2
-        else:
-            break
-    return support
 
 
 def l1_path(supports: WeightSupports, limit: float) -> np.ndarray:
@@ -120,9 +87,3 @@ class _MoreL1(WeightSpace):
 
     def put(self, weights: np.ndarray, estimator: object) -> None:
         self._space.put(weights, estimator)
-
-
-def _among(groups: np.ndarray, n_groups: int) -> np.ndarray:
-    support = np.zeros(n_groups, dtype=bool)
-    support[groups] = True
-    return support

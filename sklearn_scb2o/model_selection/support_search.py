@@ -10,9 +10,10 @@ from scipy.optimize import OptimizeResult
 
 from ..optimize import SCB2OOptimizer
 from .local_search import descend
-from .supports import Supports
+from .supports import Supports, WeightSupports
 
 STAGNATION = 10  # iterations without a better support after which the search ends
+NONCONVEX_FITS = 100  # limit on the inner fits where the objective is not convex and no limit is given
 DESCENTS = 2  # particles from which a local search starts in each iteration
 
 
@@ -57,7 +58,8 @@ def search_supports(
     costs : ndarray of shape (n_groups,), optional
         Costs of the groups where `upper` is their sum.
     max_fits : int, optional
-        Inner fits at most, besides those that `supports` has made before; None for no limit.
+        Inner fits at most, besides those that `supports` has made before; None for no limit where the
+        objective is convex and for columns, else for 100.
     n_particles, max_iter, optimizer_params
         Of the particle system.
     rng : Generator
@@ -65,6 +67,8 @@ def search_supports(
     """
     settings = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
     best = _Best(supports, upper, limit)
+    if max_fits is None and isinstance(supports, WeightSupports) and not supports.space.is_convex:
+        max_fits = NONCONVEX_FITS
     last_fit = np.inf if max_fits is None else supports.n_fits + max_fits
     starts = list(seeds)
     for support in starts:

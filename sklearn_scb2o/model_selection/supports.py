@@ -16,6 +16,7 @@ from .weight_spaces import WeightSpace
 # Weights of a quadratic model at most, if the support is not larger; the groups outside that the gradient finds the
 # most promising are among them.
 MAX_MODEL_WEIGHTS = 1500
+NONCONVEX_ENTERING = 300  # of them outside at most, where the model is not exact anyway
 CURVATURE_WIDTH = 0.1  # over which kinks are rounded for it, in units of the linear predictor
 
 
@@ -142,7 +143,9 @@ class WeightSupports(Supports):
         promise = self.membership @ np.where(missing == 0.0, 0.0, gradient**2)
         outside = outside[np.argsort(-promise[outside], kind="stable")]
         sizes = np.diff(self.membership.indptr)[outside]
-        room = MAX_MODEL_WEIGHTS - np.count_nonzero(missing == 0.0)
+        room = MAX_MODEL_WEIGHTS - int(np.count_nonzero(missing == 0.0))
+        if not self.space.is_convex:
+            room = min(room, NONCONVEX_ENTERING)
         may_enter = support.copy()
         may_enter[outside[np.cumsum(sizes) <= room]] = True
         # all that may be free: weights whose groups are all in or may enter
