@@ -365,7 +365,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
         router.add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         criterion = as_criterion(self.upper)
-        if isinstance(criterion, ModelCriterion) and hasattr(criterion.function, "get_metadata_routing"):
+        if _requests_metadata(criterion):
             router.add(upper=criterion.function, method_mapping=MethodMapping().add(caller="fit", callee="score"))
         return router
 
@@ -374,14 +374,15 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Parameters of the estimator's fit, of the splitter, of the scorer, and of the upper criterion."""
         given = {name: value for name, value in params.items() if value is not None}
+        criterion = as_criterion(self.upper)
         if sklearn.get_config()["enable_metadata_routing"]:
             if sample_weight is not None:
                 given["sample_weight"] = sample_weight
             routed = process_routing(self, "fit", **given)
-            upper = routed["upper"].score if "upper" in routed else {}
+            # not `in`: without metadata, the result has every key and no end
+            upper = routed["upper"].score if _requests_metadata(criterion) else {}
             return routed.estimator.fit, routed.splitter.split, routed.scorer.score, upper
         split = {"groups": given.pop("groups")} if "groups" in given else {}
-        criterion = as_criterion(self.upper)
         taken = _named_parameters(criterion.function) if isinstance(criterion, ModelCriterion) else set()
         upper = {name: given.pop(name) for name in list(given) if name in taken}
         if sample_weight is not None:
@@ -443,6 +444,10 @@ def _check_optimizer_params(params: Any) -> None:
     unknown = [name for name in params if name not in accepted]
     if unknown:
         raise ValueError(f"optimizer_params={params!r} has {unknown}; accepted are {accepted}")
+
+
+def _requests_metadata(criterion: Any) -> bool:
+    return isinstance(criterion, ModelCriterion) and hasattr(criterion.function, "get_metadata_routing")
 
 
 def _named_parameters(function: Any) -> set[str]:

@@ -155,7 +155,7 @@ def test_reaches_the_smallest_value_of_a_linear_function_on_an_ellipsoid(seed):
     plain = LinearRegression().fit(X, y)
     c = np.append(np.random.default_rng(seed).standard_normal(5), 0.0)
     search = BilevelSearchCV(plain, upper=lambda weights: weights @ c, lower_tol=0.1, random_state=seed).fit(X, y)
-    # L(w) - L(w*) = (w - w*)' M (w - w*) / n with M = Z'Z: the smallest c'w within slack is c'w* - sqrt(n slack c'M^-1c)
+    # n (L(w) - L(w*)) = (w - w*)' M (w - w*) with M = Z'Z: the smallest c'w is c'w* - sqrt(n slack c'M^-1c)
     Z = np.column_stack([X, np.ones(60)])
     slack = 0.1 * np.mean((plain.predict(X) - y) ** 2)
     attainable = np.sqrt(60 * slack * c @ np.linalg.solve(Z.T @ Z, c))
