@@ -363,7 +363,7 @@ def test_metadata_pass_through_an_outer_search():
     X, y = classes()
     groups = np.where(X[:, 0] > 0.0, "a", "b")
     estimator = LogisticRegression().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
-    inner = search(estimator, upper=WorstGroupLoss())
+    inner = search(estimator, upper=WorstGroupLoss().set_score_request(sample_weight=False))
     scoring = get_scorer("accuracy").set_score_request(sample_weight=False)
     outer = GridSearchCV(inner, {"lower_tol": [0.05, 0.2]}, cv=2, scoring=scoring)
     outer.fit(X, y, sample_weight=np.ones(60), sensitive_features=groups)
