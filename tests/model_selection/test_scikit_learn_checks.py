@@ -7,26 +7,37 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_scb2o import BilevelSearchCV
 
+# ConvergenceWarning: of the estimators, on columns that are not scaled
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 SMALL = {"n_particles": 6, "max_iter": 3}
 WEIGHTED = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 
 def expected_failures(search):
-    if search.cv is not None:
-        return dict.fromkeys(WEIGHTED, "folds of repeated rows are not folds of weighted rows")
-    return {}
+    if search.cv is None:
+        return {}
+    return dict.fromkeys(WEIGHTED, "folds of repeated rows are not folds of weighted rows")
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of the estimators, on raw columns
 @parametrize_with_checks(
     [
-        BilevelSearchCV(LogisticRegression(), **SMALL),
+        BilevelSearchCV(LogisticRegression(), max_fits=10, **SMALL),
+        BilevelSearchCV(Ridge(), max_fits=10, **SMALL),
+    ]
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
         BilevelSearchCV(LogisticRegression(), upper="l1", lower_tol=0.0, **SMALL),
-        BilevelSearchCV(Ridge(), **SMALL),
         BilevelSearchCV(LinearRegression(), lower_tol=[0.01, 0.1], cv=2, **SMALL),
         BilevelSearchCV(DecisionTreeClassifier(random_state=0), max_fits=10, **SMALL),
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_check(estimator, check):
+def test_scikit_learn_check_of_other_searches(estimator, check):
     check(estimator)
