@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..optimize import SCB2OOptimizer
 from .criteria import ModelCriterion, as_criterion
@@ -234,6 +235,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         X, y = indexable(X, y)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
+            check_consistent_length(X, sample_weight)
         fit_params, split_params, score_params, upper_params = self._route(sample_weight, params)
         data = Data(X, y, fit_params, upper_params, _row_weights(self.estimator, fit_params))
         seed = _seed_of(self.random_state)
@@ -241,6 +243,11 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
+        if len(tolerances) > 1 and plan.upper_on == "cv" and np.iterable(self.cv):
+            raise ValueError(
+                f"cv={self.cv!r} with upper_on='cv' and several tolerances: rows of each training part are split "
+                "again, so give a number of folds or a splitter"
+            )
         if len(tolerances) > 1 or (self.cv is not None and plan.upper_on != "cv"):
             folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
             splits = list(folds.split(X, y, **split_params))
@@ -253,6 +260,9 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         else:
             self.cv_results_, self.best_index_ = {"params": [{"lower_tol": tolerances[0]}]}, 0
+            if plan.upper_on == "cv":
+                folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+                plan = replace(plan, cv=list(folds.split(X, y, **split_params)))
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         if self.refit is False:
             return self
@@ -365,7 +375,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
         router.add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         criterion = as_criterion(self.upper)
-        if _requests_metadata(criterion):
+        if isinstance(criterion, ModelCriterion) and _requests_metadata(criterion):
             router.add(upper=criterion.function, method_mapping=MethodMapping().add(caller="fit", callee="score"))
         return router
 
@@ -400,7 +410,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
                 raise ValueError(f"{name}={value!r}: choose one of {accepted}")
         for name, least in {"n_particles": 2, "max_iter": 0, "max_fits": 0}.items():
             value = getattr(self, name)
-            if not (value is None or (isinstance(value, Integral) and value >= least)):
+            if not (value is None or (isinstance(value, Integral) and int(value) >= least)):
                 raise ValueError(f"{name}={value!r}: give None or an integer, {least} or larger")
         if isinstance(self.group_by, str) and self.group_by not in GROUP_BY:
             raise ValueError(f"group_by={self.group_by!r}: choose one of {GROUP_BY}, or give a label for each column")
@@ -413,9 +423,9 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             )
         if not (isinstance(self.refit, bool) or callable(self.refit) or self.refit == "1se"):
             raise ValueError(f"refit={self.refit!r}: choose True, False, '1se' or a callable of cv_results_")
-        if not (isinstance(self.validation_fraction, Real) and 0.0 < self.validation_fraction < 1.0):
+        if not (_is_number(self.validation_fraction) and 0.0 < self.validation_fraction < 1.0):
             raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1")
-        if not (isinstance(self.lower_atol, Real) and 0.0 <= self.lower_atol < np.inf):
+        if not (_is_number(self.lower_atol) and 0.0 <= self.lower_atol < np.inf):
             raise ValueError(f"lower_atol={self.lower_atol!r} must be a number, 0 or larger")
         if not (isinstance(self.error_score, Real) or self.error_score == "raise"):
             raise ValueError(f"error_score={self.error_score!r}: give a number or 'raise'")
@@ -448,6 +458,10 @@ def _check_optimizer_params(params: Any) -> None:
 
 def _requests_metadata(criterion: Any) -> bool:
     return isinstance(criterion, ModelCriterion) and hasattr(criterion.function, "get_metadata_routing")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _named_parameters(function: Any) -> set[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import check_cv, train_test_split
 from threadpoolctl import threadpool_limits
 
 from .column_selection import ColumnSelection
@@ -28,6 +29,9 @@ def select_models(plan: Plan, data: Data, tolerances: list[float], seed: np.rand
     judged = data
     if plan.upper_on == "validation" and isinstance(plan.criterion, ModelCriterion):
         data, judged = _hold_out(plan, data, seed)
+    elif plan.upper_on == "cv":  # the same folds for all supports
+        folds = check_cv(plan.cv, data.y, classifier=is_classifier(plan.estimator))
+        plan = replace(plan, cv=list(folds.split(data.X, data.y)))
     with _threads_for(data.X):
         return _select(plan, data, judged, tolerances, seed)
 

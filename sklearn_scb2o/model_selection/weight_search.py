@@ -93,7 +93,7 @@ class Thresholded:
 
     def points(self, weights: np.ndarray) -> np.ndarray:
         """Points whose weights these are; zero where the weight is."""
-        u = weights / self.scale
+        u = np.divide(weights, self.scale, out=np.zeros_like(weights), where=self.scale > 0.0)
         return np.where(u == 0.0, 0.0, u + np.sign(u) * self.threshold)
 
     def gradient(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ class WeightSelection(Selection):
         self.group_costs = self.costs(self.membership.shape[0])
         self.supports = WeightSupports(self.space, self.membership, self.start)
         self.found: list[np.ndarray] = []  # weights selected so far
-        self.upper_at_fit = float(self.upper(self.start[None])[0])
+        self.upper_at_fit = self._upper_of_model(self.start)
 
     def select(self, tol: float, rng: np.random.Generator) -> Selected:
         """The model that is best in the upper criterion at one tolerance."""
@@ -131,6 +131,11 @@ class WeightSelection(Selection):
             return cross_validated(self.plan, self.data, columns)
         return float(self.upper(self.supports.weights(support)[None])[0])
 
+    def _upper_of_model(self, weights: np.ndarray) -> float:
+        if isinstance(self.plan.criterion, ModelCriterion) and self.plan.upper_on == "cv":
+            return self.upper_of_support(self._support_of(weights))
+        return float(self.upper(weights[None])[0])
+
     def _put(self, weights: np.ndarray, model: Any) -> Any:
         self.space.put(weights, model)
         return model
@@ -144,16 +149,11 @@ class WeightSelection(Selection):
         owner = self.space.feature_of_weight
         used = np.zeros(self.n_features, dtype=bool)
         used[owner[(weights != 0.0) & (owner >= 0)]] = True
-        upper = (
-            self.upper_of_support(self._support_of(weights))
-            if self.plan.upper_on == "cv"
-            else self.upper(weights[None])[0]
-        )
         return Selected(
             self._put(weights, copy.deepcopy(self.plain)),
             used,
             float(self.space.objective(weights[None])[0]),
-            float(upper),
+            self._upper_of_model(weights),
             self.lower_min,
             self.upper_at_fit,
             result,

@@ -16,7 +16,7 @@ from sklearn.linear_model import (
     SGDClassifier,
 )
 from sklearn.metrics import log_loss, make_scorer, mean_absolute_error, r2_score
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -48,6 +48,10 @@ def classes(n=80, p=6, seed=0):
 
 def numbers(n=60, p=6, noise=10.0, seed=0):
     return make_regression(n, p, n_informative=3, noise=noise, random_state=seed)
+
+
+def squares(weights):
+    return np.sum(weights[:, :-1] ** 2, axis=1)
 
 
 def limit_of(fitted, tol=0.05):
@@ -156,7 +160,8 @@ def test_never_more_columns_than_refits_of_the_largest_weights_or_of_an_l1_path(
 
     order = np.argsort(-np.abs(plain.coef_[0]))
     pruned = [order[:k] for k in range(1, 13)]
-    paths = [LinearSVC(C=C, penalty="l1", dual=False).fit(X, y).coef_[0] for C in np.geomspace(0.002, 0.5, 8)]
+    liblinear = LinearSVC(penalty="l1", dual=False, max_iter=10_000, random_state=0)
+    paths = [liblinear.set_params(C=C).fit(X, y).coef_[0] for C in np.geomspace(0.002, 0.1, 8)]
     path = [np.flatnonzero(coef) for coef in paths]
     counts = [
         len(columns) for columns in [*pruned, *path] if len(columns) and objective(columns) <= limit_of(model, 0.1)
@@ -375,6 +380,29 @@ def test_a_criterion_by_folds_is_the_mean_of_refits():
     assert not hasattr(model, "best_score_")
 
 
+@pytest.mark.parametrize("folds", [iter, list, KFold(2, shuffle=True), GroupKFold(2)])
+def test_a_criterion_by_folds_has_the_same_folds_for_all_supports(folds):
+    X, y = numbers(40, 4)
+    groups = {"groups": np.arange(40) // 10} if isinstance(folds, GroupKFold) else {}
+    if callable(folds):
+        folds = folds(list(KFold(2).split(X)))
+    seen = set()
+
+    def upper(estimator, X, y):
+        seen.add(y.tobytes())
+        return -r2_score(y, estimator.predict(X))
+
+    search(Ridge(), upper=upper, upper_on="cv", cv=folds, search_space="support").fit(X, y, **groups)
+    assert len(seen) == 2
+
+
+def test_a_criterion_by_given_folds_allows_one_tolerance():
+    X, y = numbers(40, 4)
+    params = {"upper": "r2", "upper_on": "cv", "search_space": "support", "lower_tol": [0.1, 0.2]}
+    with pytest.raises(ValueError, match=r"(?s)cv=\[.*splitter"):
+        search(Ridge(), cv=[(np.arange(20), np.arange(20, 40))], **params).fit(X, y)
+
+
 def test_a_lower_objective_of_ones_own():
     X, y = numbers(40, 4)
     model = search(
@@ -582,6 +610,15 @@ def test_columns_of_the_last_step_of_a_pipeline():
     np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("upper", ["l0", "l1", squares])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_constant_targets(upper, value):
+    X, _ = numbers()
+    model = search(Ridge(), upper=upper).fit(X, np.full(60, value))
+    assert model.lower_ == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(model.predict(X), value, atol=1e-6)
+
+
 # -- errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -650,6 +687,12 @@ def test_what_needs_weights_says_so(params, message):
 def test_a_criterion_by_folds_needs_supports():
     with pytest.raises(ValueError, match=r"upper_on='cv'.*search_space='support'"):
         search(LogisticRegression(), upper="accuracy", upper_on="cv").fit(*classes())
+
+
+@pytest.mark.parametrize("tolerances", [0.1, [0.1, 0.2]])
+def test_weights_of_other_rows_are_an_error(tolerances):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        search(LogisticRegression(), lower_tol=tolerances).fit(*classes(), sample_weight=np.ones(3))
 
 
 def test_unknown_metadata_is_an_error():

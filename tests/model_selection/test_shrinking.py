@@ -17,7 +17,8 @@ from sklearn_scb2o.model_selection.supports import WeightSupports
 def perceptron_supports(group_by="weight", activation="tanh"):
     X, y = load_iris(return_X_y=True)
     X = scale(X)
-    model = MLPClassifier((8,), activation, solver="lbfgs", alpha=0.01, max_iter=500, tol=1e-3, random_state=0).fit(X, y)
+    model = MLPClassifier((8,), activation, solver="lbfgs", alpha=0.01, max_iter=500, tol=1e-3, random_state=0)
+    model.fit(X, y)
     space = make_weight_space(model, X, y)
     supports = WeightSupports(space, membership_of(space, group_by, 4), space.weights_of(model))
     return supports, 1.2 * float(space.objective(supports.start[None])[0])

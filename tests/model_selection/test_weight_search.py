@@ -103,6 +103,11 @@ def test_thresholded_points_invert_weights_and_zeros_are_exact():
     np.testing.assert_array_equal(back == 0.0, weights == 0.0)
 
 
+def test_weights_that_may_not_move_are_zero():
+    coordinates = Thresholded(np.zeros(2), np.array([False, True]))
+    np.testing.assert_array_equal(coordinates.weights(coordinates.points(np.array([[1.0, 0.0]]))), [[0.0, 0.0]])
+
+
 def test_points_within_the_threshold_are_zero_weights_but_for_intercepts():
     coordinates = Thresholded(np.ones(3), np.array([False, False, True]), threshold=0.25)
     weights = coordinates.weights(np.array([[0.2, -0.25, 0.2], [0.35, -0.5, 0.0]]))
