@@ -25,7 +25,9 @@ class Fit(NamedTuple):
     objective: float
 
 
-def fit_active(space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol: float = 1e-6, max_iter: int) -> Fit:
+def fit_active(
+    space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol: float = 1e-6, max_iter: int, floor: float = 0.0
+) -> Fit:
     """Minimise the objective over the `active` weights (indices), all others zero.
 
     Newton's method where there is a curvature matrix of moderate size, else L-BFGS-B. Kinks of the loss are rounded
@@ -43,6 +45,8 @@ def fit_active(space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol
         The step is small enough when it lowers the objective by less than `tol` times its value.
     max_iter : int
         Limit on the iterations of the solver.
+    floor : float
+        An objective that is smaller counts as this large in that; for models that interpolate.
 
     Returns
     -------
@@ -58,14 +62,19 @@ def fit_active(space: WeightSpace, active: np.ndarray, start: np.ndarray, *, tol
     if not space.is_smooth and space.smoothed(1.0) is not space:
         spaces = [space.smoothed(width) for width in SMOOTHING]
     for smooth in spaces:
-        weights = (_newton if newton else _lbfgs)(smooth, active, weights, tol, max_iter)
+        if newton:
+            weights = _newton(smooth, active, weights, tol, max_iter, floor)
+        else:
+            weights = _lbfgs(smooth, active, weights, tol, max_iter)
         value = float(space.objective(weights[None])[0])
         if value < best.objective:
             best = Fit(weights, value)
     return best
 
 
-def _newton(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
+def _newton(
+    space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: float, max_iter: int, floor: float
+) -> np.ndarray:
     """Newton's method; a factor of the curvature serves as long as its steps get shorter fast."""
     value = float(space.objective(weights[None])[0])
     lengths = 0.5 ** np.arange(8)
@@ -85,7 +94,7 @@ def _newton(space: WeightSpace, active: np.ndarray, weights: np.ndarray, tol: fl
             solve = curvature_solver(hessian)
             step = solve(gradient)
             gain = gradient @ step / 2.0
-        if not gain > tol * abs(value):
+        if not gain > tol * max(abs(value), floor):
             break
         trial = weights.copy()
         trial[active] -= step

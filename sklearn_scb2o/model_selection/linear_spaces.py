@@ -43,8 +43,10 @@ from .weight_spaces import WeightSpace, blocks_of_particles, class_indices, regi
 
 __all__ = ["LinearWeightSpace"]
 
-# Up to this number of columns the Gram matrix of X is kept (32 MiB at most); it is made only where n_samples is larger.
+# Up to this number of columns the Gram matrix of X is kept (32 MiB at most); it is made only where n_samples is larger
+# or the columns are few.
 MAX_GRAM_COLUMNS = 2000
+SMALL_GRAM_COLUMNS = 200
 
 
 class LinearWeightSpace(WeightSpace):
@@ -246,7 +248,7 @@ class LinearWeightSpace(WeightSpace):
     def _gram(self) -> np.ndarray | None:
         """``[X, 1]^T diag(row_weight) [X, 1]``, the same for all vectors; None where it is not worth its memory."""
         n, p = self._X.shape
-        if p > min(n, MAX_GRAM_COLUMNS) or len(self._row_weight) > 1:
+        if p > min(max(n, SMALL_GRAM_COLUMNS), MAX_GRAM_COLUMNS) or len(self._row_weight) > 1:
             return None
         return self._scaled_gram(np.arange(p + 1), np.sqrt(self._row_weight))
 

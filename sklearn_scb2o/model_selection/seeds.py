@@ -55,7 +55,7 @@ def l1_path(supports: WeightSupports, limit: float) -> np.ndarray:
     while enough - too_strong > 1:  # the fits of a bisection start from the strongest penalty that was too strong
         middle = (too_strong + enough) // 2
         more = _MoreL1(space, penalties[middle] * members)
-        fitted = fit_active(more, everything, weights, tol=1e-7, max_iter=200).weights
+        fitted = fit_active(more, everything, weights, tol=1e-6, max_iter=100).weights
         support = group_magnitudes(supports, fitted) > 0.0
         if supports.value(support) <= limit:
             found, enough = support, middle

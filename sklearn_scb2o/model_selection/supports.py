@@ -17,6 +17,7 @@ from .weight_spaces import WeightSpace
 # most promising are among them.
 MAX_MODEL_WEIGHTS = 1500
 NONCONVEX_ENTERING = 300  # of them outside at most, where the model is not exact anyway
+FLOOR = 1e-6  # accuracy below this part of the objective of the constant model is of no use
 CURVATURE_WIDTH = 0.1  # over which kinks are rounded for it, in units of the linear predictor
 
 
@@ -98,6 +99,8 @@ class WeightSupports(Supports):
         self.space, self.start, self.tol, self.max_iter = space, start, tol, max_iter
         self.membership = sparse.csr_array(membership)
         self._by_weight = sparse.csr_array(self.membership.T)
+        intercepts = np.flatnonzero(space.is_intercept)
+        self._floor = FLOOR * abs(fit_active(space, intercepts, np.zeros_like(start), max_iter=20).objective)
 
     def missing(self, support: np.ndarray) -> np.ndarray:
         """Number of the groups of each weight that are out; the weight is free when there are none."""
@@ -118,7 +121,7 @@ class WeightSupports(Supports):
 
     def _fit_from(self, support: np.ndarray, start: np.ndarray) -> Fit:
         free = np.flatnonzero(self.missing(support) == 0.0)
-        return fit_active(self.space, free, start, tol=self.tol, max_iter=self.max_iter)
+        return fit_active(self.space, free, start, tol=self.tol, max_iter=self.max_iter, floor=self._floor)
 
     def weights(self, support: np.ndarray) -> np.ndarray:
         """Weights of the inner fit, (n_weights,)."""
