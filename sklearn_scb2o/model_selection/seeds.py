@@ -54,7 +54,7 @@ def l1_path(supports: WeightSupports, limit: float) -> np.ndarray:
     weights, too_strong, enough = empty, 0, PATH_LENGTH
     while enough - too_strong > 1:  # the fits of a bisection start from the strongest penalty that was too strong
         middle = (too_strong + enough) // 2
-        more = _MoreL1(space, penalties[middle] * members)
+        more = MoreL1(space, penalties[middle] * members)
         fitted = fit_active(more, everything, weights, tol=1e-6, max_iter=100).weights
         support = group_magnitudes(supports, fitted) > 0.0
         if supports.value(support) <= limit:
@@ -64,7 +64,7 @@ def l1_path(supports: WeightSupports, limit: float) -> np.ndarray:
     return found
 
 
-class _MoreL1(WeightSpace):
+class MoreL1(WeightSpace):
     """The objective of a space plus ``sum_j more_j |w_j|``."""
 
     def __init__(self, space: WeightSpace, more: np.ndarray) -> None:
@@ -80,7 +80,7 @@ class _MoreL1(WeightSpace):
         return self._space.gradient(weights) + np.sign(weights) * self._more
 
     def smoothed(self, width: float) -> WeightSpace:
-        return _MoreL1(self._space.smoothed(width), self._more)
+        return MoreL1(self._space.smoothed(width), self._more)
 
     def weights_of(self, estimator: object) -> np.ndarray:
         return self._space.weights_of(estimator)
