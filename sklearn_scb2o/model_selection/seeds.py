@@ -64,6 +64,40 @@ def l1_path(supports: WeightSupports, limit: float) -> np.ndarray:
     return found
 
 
+def smallest_l1_norm(space: WeightSpace, start: np.ndarray, limit: float) -> np.ndarray:
+    """Weights of smallest L1 norm within the limit, of a convex objective: where the L1 path crosses the limit.
+
+    Parameters
+    ----------
+    space : WeightSpace
+        The objective.
+    start : ndarray of shape (n_weights,)
+        Its minimiser.
+    limit : float
+        Objectives up to here are good enough.
+
+    Returns
+    -------
+    ndarray of shape (n_weights,)
+        `start` if rounding leaves nothing better.
+    """
+    counted = ~space.is_intercept
+    constant = fit_active(space, np.flatnonzero(~counted), start, max_iter=100)
+    if constant.objective <= limit:
+        return constant.weights
+    strongest = np.log(np.abs(space.gradient(constant.weights[None])[0, counted]).max())
+    weights, enough, too_strong = start, strongest - 30.0, strongest
+    while too_strong - enough > 1e-4:
+        middle = (enough + too_strong) / 2.0
+        more = MoreL1(space, np.exp(middle) * counted)
+        fitted = fit_active(more, np.arange(space.n_weights), weights, tol=1e-9, max_iter=500)
+        if float(space.objective(fitted.weights[None])[0]) <= limit:
+            weights, enough = fitted.weights, middle
+        else:
+            too_strong = middle
+    return weights
+
+
 class MoreL1(WeightSpace):
     """The objective of a space plus ``sum_j more_j |w_j|``."""
 
@@ -74,16 +108,21 @@ class MoreL1(WeightSpace):
         self.is_smooth = space.is_smooth
 
     def objective(self, weights: np.ndarray) -> np.ndarray:
+        """Training objective of each row, with the added part."""
         return self._space.objective(weights) + np.abs(weights) @ self._more
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
+        """Gradient at each row, with the added part."""
         return self._space.gradient(weights) + np.sign(weights) * self._more
 
     def smoothed(self, width: float) -> WeightSpace:
+        """The same with the kinks of the loss rounded."""
         return MoreL1(self._space.smoothed(width), self._more)
 
     def weights_of(self, estimator: object) -> np.ndarray:
+        """Weights of a fitted estimator."""
         return self._space.weights_of(estimator)
 
     def put(self, weights: np.ndarray, estimator: object) -> None:
+        """Write weights into a fitted estimator."""
         self._space.put(weights, estimator)

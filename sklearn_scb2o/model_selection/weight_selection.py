@@ -15,7 +15,7 @@ from .criteria import GroupCosts, ModelCriterion, WeightCriterion
 from .groups import feature_labels, membership_of
 from .inner_fit import fit_active
 from .plan import Data, Plan, Selected, Selection
-from .seeds import seed_supports
+from .seeds import seed_supports, smallest_l1_norm
 from .support_search import search_supports
 from .supports import WeightSupports
 from .weight_search import Coordinates, Thresholded, search_weights
@@ -93,6 +93,8 @@ class WeightSelection(Selection):
         coordinates: Coordinates | Thresholded
         if isinstance(self.plan.criterion, GroupCosts) or getattr(self.plan.criterion, "skips_intercepts", False):
             seeds += [self.supports.weights(support) for support in seed_supports(self.supports, limit).values()]
+            if self.space.is_convex:
+                seeds.append(smallest_l1_norm(self.space, self.start, limit))
             coordinates = Thresholded(self._scales(limit), self.space.is_intercept)
         else:
             coordinates = Coordinates(self.space, self.start, limit - self.lower_min)

@@ -9,7 +9,7 @@ from sklearn.preprocessing import scale
 
 from sklearn_scb2o.model_selection import make_weight_space
 from sklearn_scb2o.model_selection.groups import membership_of
-from sklearn_scb2o.model_selection.seeds import seed_supports
+from sklearn_scb2o.model_selection.seeds import seed_supports, smallest_l1_norm
 from sklearn_scb2o.model_selection.supports import WeightSupports
 
 
@@ -37,3 +37,21 @@ def test_the_empty_support_is_found_where_anything_is_good_enough():
     supports = ridge_supports()
     seeds = seed_supports(supports, 1e9)
     assert not seeds["backward"].any()
+
+
+@pytest.mark.parametrize("slack", [0.01, 0.1])
+def test_smallest_l1_norm_is_that_of_the_lagrangian(slack):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)[:, :8]
+    model = LogisticRegression(tol=1e-10, max_iter=10_000).fit(X, y)
+    space = make_weight_space(model, X, y)
+    start = space.weights_of(model)
+    limit = (1.0 + slack) * float(space.objective(start[None])[0])
+    weights = smallest_l1_norm(space, start, limit)
+    assert float(space.objective(weights[None])[0]) == pytest.approx(limit, rel=1e-3)
+    # at the solution the gradient is -mu sign(w) where w is not zero, and no larger than mu elsewhere
+    gradient, coef = space.gradient(weights[None])[0, :-1], weights[:-1]
+    used = coef != 0.0
+    mu = -gradient[used] * np.sign(coef[used])
+    assert mu == pytest.approx(np.full_like(mu, mu.mean()), rel=2e-2)
+    assert np.all(np.abs(gradient[~used]) <= 1.02 * mu.mean())
