@@ -377,6 +377,7 @@ def test_a_criterion_by_folds_is_the_mean_of_refits():
         mean_absolute_error(y[b], Ridge().fit(X[a][:, columns], y[a]).predict(X[b][:, columns])) for a, b in folds
     ]
     assert model.upper_ == pytest.approx(np.mean(by_hand))
+    assert model.upper_ <= model.upper_at_fit_
     assert not hasattr(model, "best_score_")
 
 
