@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Any, TypeGuard
 
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
@@ -20,15 +19,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ..optimize import SCB2OOptimizer
+from ..optimize.values import seed_sequence
 from .criteria import ModelCriterion, as_criterion
 from .cross_validation import best_index, cross_validate_tolerances
-from .groups import GROUP_BY
 from .plan import Data, Plan
 from .selection import select_models
-
-SEARCH_SPACES = ("auto", "support", "weights")
-UPPER_ON = ("train", "validation", "cv")
 
 
 def _estimator_has(method: str) -> Any:
@@ -238,7 +233,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             check_consistent_length(X, sample_weight)
         fit_params, split_params, score_params, upper_params = self._route(sample_weight, params)
         data = Data(X, y, fit_params, upper_params, _row_weights(self.estimator, fit_params))
-        seed = _seed_of(self.random_state)
+        seed = seed_sequence(self.random_state)
         final = seed.spawn(1)[0]
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
@@ -375,7 +370,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
         router.add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         criterion = as_criterion(self.upper)
-        if isinstance(criterion, ModelCriterion) and _requests_metadata(criterion):
+        if _requests_metadata(criterion):
             router.add(upper=criterion.function, method_mapping=MethodMapping().add(caller="fit", callee="score"))
         return router
 
@@ -396,40 +391,16 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         taken = _named_parameters(criterion.function) if isinstance(criterion, ModelCriterion) else set()
         upper = {name: given.pop(name) for name in list(given) if name in taken}
         if sample_weight is not None:
-            last = self.estimator.steps[-1][0] + "__" if isinstance(self.estimator, Pipeline) else ""
-            given[last + "sample_weight"] = sample_weight
+            given[_name_of_weights(self.estimator)] = sample_weight
         return given, split, {}, upper
 
     # -- parameters ----------------------------------------------------------------------------------------------
 
     def _plan(self) -> Plan:
-        choices = {"search_space": SEARCH_SPACES, "upper_on": UPPER_ON}
-        for name, accepted in choices.items():
-            value = getattr(self, name)
-            if not (isinstance(value, str) and value in accepted):
-                raise ValueError(f"{name}={value!r}: choose one of {accepted}")
-        for name, least in {"n_particles": 2, "max_iter": 0, "max_fits": 0}.items():
-            value = getattr(self, name)
-            if not (value is None or (isinstance(value, Integral) and int(value) >= least)):
-                raise ValueError(f"{name}={value!r}: give None or an integer, {least} or larger")
-        if isinstance(self.group_by, str) and self.group_by not in GROUP_BY:
-            raise ValueError(f"group_by={self.group_by!r}: choose one of {GROUP_BY}, or give a label for each column")
-        if not (self.lower is None or callable(self.lower) or self.lower in get_scorer_names()):
-            raise ValueError(f"lower={self.lower!r}: give None, the name of a scorer or a callable(estimator, X, y)")
-        if self.lower is not None and self.search_space == "weights":
-            raise ValueError(
-                f"search_space='weights' needs the estimator's own objective, but lower={self.lower!r} is given: "
-                "choose search_space='support' or 'auto', or lower=None"
-            )
         if not (isinstance(self.refit, bool) or callable(self.refit) or self.refit == "1se"):
             raise ValueError(f"refit={self.refit!r}: choose True, False, '1se' or a callable of cv_results_")
-        if not (_is_number(self.validation_fraction) and 0.0 < self.validation_fraction < 1.0):
-            raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1")
-        if not (_is_number(self.lower_atol) and 0.0 <= self.lower_atol < np.inf):
-            raise ValueError(f"lower_atol={self.lower_atol!r} must be a number, 0 or larger")
         if not (isinstance(self.error_score, Real) or self.error_score == "raise"):
             raise ValueError(f"error_score={self.error_score!r}: give a number or 'raise'")
-        _check_optimizer_params(self.optimizer_params)
         return Plan(
             self.estimator, as_criterion(self.upper), self.lower, self.lower_atol, self.search_space, self.group_by,
             self.upper_on, self.validation_fraction, self.cv, self.n_particles, self.max_iter, self.max_fits,
@@ -443,25 +414,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return [float(v) for v in values]
 
 
-def _check_optimizer_params(params: Any) -> None:
-    if params is None:
-        return
-    accepted = sorted(
-        {*inspect.signature(SCB2OOptimizer).parameters, "gamma"} - {"x0", "bounds", "n_runs", "random_state"}
-    )
-    if not isinstance(params, Mapping):
-        raise ValueError(f"optimizer_params={params!r}: give None or a dict of some of {accepted}")
-    unknown = [name for name in params if name not in accepted]
-    if unknown:
-        raise ValueError(f"optimizer_params={params!r} has {unknown}; accepted are {accepted}")
-
-
-def _requests_metadata(criterion: Any) -> bool:
+def _requests_metadata(criterion: Any) -> TypeGuard[ModelCriterion]:
     return isinstance(criterion, ModelCriterion) and hasattr(criterion.function, "get_metadata_routing")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
 
 
 def _named_parameters(function: Any) -> set[str]:
@@ -471,21 +425,8 @@ def _named_parameters(function: Any) -> set[str]:
 
 def _row_weights(estimator: Any, fit_params: dict[str, Any]) -> Any:
     """The row weights among the parameters of `fit`: of a pipeline, those of its last step."""
-    name = "sample_weight"
-    while isinstance(estimator, Pipeline):
-        step, estimator = estimator.steps[-1]
-        name = f"{step}__{name}" if name == "sample_weight" else name
-    return fit_params.get(name, fit_params.get("sample_weight"))
+    return fit_params.get(_name_of_weights(estimator), fit_params.get("sample_weight"))
 
 
-def _seed_of(random_state: Any) -> np.random.SeedSequence:
-    """A seed sequence; of a generator or RandomState, one that it draws. The global random state is not touched."""
-    if isinstance(random_state, np.random.SeedSequence):
-        return random_state
-    if isinstance(random_state, np.random.Generator):
-        return np.random.SeedSequence(int(random_state.integers(2**63)))
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.SeedSequence(int(random_state.randint(2**31)))
-    if random_state is None or isinstance(random_state, (int, np.integer)):
-        return np.random.SeedSequence(None if random_state is None else int(random_state))
-    raise ValueError(f"random_state={random_state!r}: give an integer, a RandomState, a Generator or None")
+def _name_of_weights(estimator: Any) -> str:
+    return estimator.steps[-1][0] + "__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"

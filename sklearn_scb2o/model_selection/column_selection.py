@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import get_scorer, log_loss, mean_squared_error, zero_one_loss
-from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
@@ -76,13 +75,15 @@ def fit_on_columns(estimator: Any, columns: np.ndarray, data: Data) -> Pipeline:
 
 
 def cross_validated(plan: Plan, data: Data, columns: np.ndarray) -> float:
-    """Mean over the folds of the upper criterion of the estimator fitted to some columns; inf without columns."""
+    """Mean of the upper criterion over the folds in `plan.cv`, with the estimator refitted to some columns.
+
+    Infinite without columns.
+    """
     assert isinstance(plan.criterion, ModelCriterion)
     if len(columns) == 0:
         return np.inf
-    folds = check_cv(plan.cv, data.y, classifier=is_classifier(plan.estimator))
     values = []
-    for training, testing in folds.split(data.X, data.y):
+    for training, testing in plan.cv:
         held_out = data.take(testing)
         model = fit_on_columns(plan.estimator, columns, data.take(training))
         values.append(plan.criterion(model, held_out.X, held_out.y, **held_out.upper_params))
@@ -199,7 +200,7 @@ class ColumnSelection(Selection):
         """The upper criterion of a support."""
         if self.group_costs is not None:
             return float(self.group_costs[support].sum())
-        if self.plan.upper_on == "cv":
+        if self.plan.judges_by_folds:
             return cross_validated(self.plan, self.data, np.flatnonzero(support[self.labels]))
         model = self.supports.model(support)
         return np.inf if model is None else self.judge(model)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
+from sklearn.metrics import get_scorer_names
 
+from ..optimize import SCB2OOptimizer
 from .criteria import Criterion, GroupCosts, ModelCriterion, group_costs
+from .groups import GROUP_BY
 from .rows import n_rows, take_params, take_rows
 
+SEARCH_SPACES = ("auto", "support", "weights")
+UPPER_ON = ("train", "validation", "cv")
 ROUNDING = 1e-7  # relative accuracy of inner fits that counts as no loss
 
 
@@ -31,6 +39,36 @@ class Plan:
     max_iter: int | None
     max_fits: int | None
     optimizer_params: dict[str, Any] | None
+
+    def __post_init__(self) -> None:
+        choices = {"search_space": SEARCH_SPACES, "upper_on": UPPER_ON}
+        for name, accepted in choices.items():
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value in accepted):
+                raise ValueError(f"{name}={value!r}: choose one of {accepted}")
+        for name, least in {"n_particles": 2, "max_iter": 0, "max_fits": 0}.items():
+            value = getattr(self, name)
+            if not (value is None or (isinstance(value, Integral) and int(value) >= least)):
+                raise ValueError(f"{name}={value!r}: give None or an integer, {least} or larger")
+        if isinstance(self.group_by, str) and self.group_by not in GROUP_BY:
+            raise ValueError(f"group_by={self.group_by!r}: choose one of {GROUP_BY}, or give a label for each column")
+        if not (self.lower is None or callable(self.lower) or self.lower in get_scorer_names()):
+            raise ValueError(f"lower={self.lower!r}: give None, the name of a scorer or a callable(estimator, X, y)")
+        if self.lower is not None and self.search_space == "weights":
+            raise ValueError(
+                f"search_space='weights' needs the estimator's own objective, but lower={self.lower!r} is given: "
+                "choose search_space='support' or 'auto', or lower=None"
+            )
+        if not (_is_number(self.validation_fraction) and 0.0 < self.validation_fraction < 1.0):
+            raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1")
+        if not (_is_number(self.lower_atol) and 0.0 <= self.lower_atol < np.inf):
+            raise ValueError(f"lower_atol={self.lower_atol!r} must be a number, 0 or larger")
+        _check_optimizer_params(self.optimizer_params)
+
+    @property
+    def judges_by_folds(self) -> bool:
+        """Whether the criterion is that of refits on folds."""
+        return self.upper_on == "cv" and isinstance(self.criterion, ModelCriterion)
 
 
 @dataclass(frozen=True)
@@ -150,3 +188,20 @@ class Selection:
             "optimizer_params": self.plan.optimizer_params,
             "rng": rng,
         }
+
+
+def _check_optimizer_params(params: Any) -> None:
+    if params is None:
+        return
+    accepted = sorted(
+        {*inspect.signature(SCB2OOptimizer).parameters, "gamma"} - {"x0", "bounds", "n_runs", "random_state"}
+    )
+    if not isinstance(params, Mapping):
+        raise ValueError(f"optimizer_params={params!r}: give None or a dict of some of {accepted}")
+    unknown = [name for name in params if name not in accepted]
+    if unknown:
+        raise ValueError(f"optimizer_params={params!r} has {unknown}; accepted are {accepted}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)

@@ -8,7 +8,7 @@ from .inner_fit import fit_active
 from .pruning import backward_elimination, group_magnitudes, magnitude_pruning
 from .shrinking import shrunk_support
 from .supports import WeightSupports
-from .weight_spaces import WeightSpace
+from .weight_spaces import WeightSpace, WrappedSpace
 
 PATH_LENGTH = 40
 PATH_RATIO = 1e-4  # smallest over largest penalty of the path
@@ -98,31 +98,22 @@ def smallest_l1_norm(space: WeightSpace, start: np.ndarray, limit: float) -> np.
     return weights
 
 
-class MoreL1(WeightSpace):
+class MoreL1(WrappedSpace):
     """The objective of a space plus ``sum_j more_j |w_j|``."""
 
     def __init__(self, space: WeightSpace, more: np.ndarray) -> None:
-        self._space, self._more = space, more
-        self.feature_of_weight, self.is_intercept = space.feature_of_weight, space.is_intercept
+        super().__init__(space)
+        self._more = more
         self.l1 = more if space.l1 is None else space.l1 + more
-        self.is_smooth = space.is_smooth
+
+    def around(self, space: WeightSpace) -> WeightSpace:
+        """The same L1 part on another space."""
+        return MoreL1(space, self._more)
 
     def objective(self, weights: np.ndarray) -> np.ndarray:
         """Training objective of each row, with the added part."""
-        return self._space.objective(weights) + np.abs(weights) @ self._more
+        return self.space.objective(weights) + np.abs(weights) @ self._more
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
         """Gradient at each row, with the added part."""
-        return self._space.gradient(weights) + np.sign(weights) * self._more
-
-    def smoothed(self, width: float) -> WeightSpace:
-        """The same with the kinks of the loss rounded."""
-        return MoreL1(self._space.smoothed(width), self._more)
-
-    def weights_of(self, estimator: object) -> np.ndarray:
-        """Weights of a fitted estimator."""
-        return self._space.weights_of(estimator)
-
-    def put(self, weights: np.ndarray, estimator: object) -> None:
-        """Write weights into a fitted estimator."""
-        self._space.put(weights, estimator)
+        return self.space.gradient(weights) + np.sign(weights) * self._more

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .inner_fit import fit_active
 from .pruning import backward_elimination, group_magnitudes, magnitude_pruning
 from .supports import WeightSupports
-from .weight_spaces import WeightSpace
+from .weight_spaces import WeightSpace, WrappedSpace
 
 STEPS = 60  # penalties one after the other in the first course, half as many in the later ones
 STEP_ITER = 20  # iterations of the solver for each of them
@@ -59,30 +57,19 @@ def shrink(
     return weights, strength
 
 
-class _MoreL2(WeightSpace):
+class _MoreL2(WrappedSpace):
     """The objective of a space plus ``sum_j more_j w_j^2``."""
 
     def __init__(self, space: WeightSpace, more: np.ndarray) -> None:
-        self._space, self._more = space, more
-        self.feature_of_weight, self.is_intercept = space.feature_of_weight, space.is_intercept
-        self.l1, self.is_smooth, self.is_convex = space.l1, space.is_smooth, space.is_convex
+        super().__init__(space)
+        self._more = more
 
     def objective(self, weights: np.ndarray) -> np.ndarray:
-        return self._space.objective(weights) + weights**2 @ self._more
+        return self.space.objective(weights) + weights**2 @ self._more
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
-        return self._space.gradient(weights) + 2.0 * weights * self._more
+        return self.space.gradient(weights) + 2.0 * weights * self._more
 
     def hessian(self, weights: np.ndarray, active: np.ndarray) -> np.ndarray | None:
-        hessian = self._space.hessian(weights, active)
+        hessian = self.space.hessian(weights, active)
         return None if hessian is None else hessian + 2.0 * np.diag(self._more[active])
-
-    def smoothed(self, width: float) -> WeightSpace:
-        smoothed = self._space.smoothed(width)
-        return self if smoothed is self._space else _MoreL2(smoothed, self._more)
-
-    def weights_of(self, estimator: Any) -> np.ndarray:
-        return self._space.weights_of(estimator)
-
-    def put(self, weights: np.ndarray, estimator: Any) -> None:
-        self._space.put(weights, estimator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,7 @@ class Supports(ABC):
 
     def value(self, support: np.ndarray, near: np.ndarray | None = None) -> float:
         """Objective of the best model on a support."""
-        key = np.packbits(support).tobytes()
-        if key not in self._values:
-            model, self._values[key] = self.fit(support, near)
-            self.n_fits += 1
-            self._keep(key, model)
-        return self._values[key]
+        return self._known(support, lambda: self.fit(support, near))
 
     def values(self, supports: np.ndarray, near: np.ndarray | None = None) -> np.ndarray:
         """The same for each row of `supports`, (k, n_groups) -> (k,)."""
@@ -70,6 +66,15 @@ class Supports(ABC):
             model, self._values[key] = self.fit(support, None)
             self._keep(key, model)
         return self._models[key]
+
+    def _known(self, support: np.ndarray, fit: Callable[[], tuple[Any, float]]) -> float:
+        """The objective of a support, from `fit` if it is not known yet."""
+        key = np.packbits(support).tobytes()
+        if key not in self._values:
+            model, self._values[key] = fit()
+            self.n_fits += 1
+            self._keep(key, model)
+        return self._values[key]
 
     def _keep(self, key: bytes, model: Any) -> None:
         self._models[key] = model
@@ -90,6 +95,11 @@ class WeightSupports(Supports):
         Weights of the plain fit.
     tol, max_iter
         Accuracy of an inner fit, see `fit_active`.
+
+    Attributes
+    ----------
+    constant : float
+        Objective of the constant model.
     """
 
     def __init__(
@@ -100,7 +110,7 @@ class WeightSupports(Supports):
         self.membership = sparse.csr_array(membership)
         self._by_weight = sparse.csr_array(self.membership.T)
         intercepts = np.flatnonzero(space.is_intercept)
-        self._floor = FLOOR * abs(fit_active(space, intercepts, np.zeros_like(start), max_iter=20).objective)
+        self.constant = fit_active(space, intercepts, np.zeros_like(start), max_iter=100).objective
 
     def missing(self, support: np.ndarray) -> np.ndarray:
         """Number of the groups of each weight that are out; the weight is free when there are none."""
@@ -112,24 +122,17 @@ class WeightSupports(Supports):
 
     def value_from(self, support: np.ndarray, start: np.ndarray) -> float:
         """Objective of the best model on a support, whose fit starts from given weights, (n_weights,)."""
-        key = np.packbits(support).tobytes()
-        if key not in self._values:
-            model, self._values[key] = self._fit_from(support, start)
-            self.n_fits += 1
-            self._keep(key, model)
-        return self._values[key]
+        return self._known(support, lambda: self._fit_from(support, start))
 
     def _fit_from(self, support: np.ndarray, start: np.ndarray) -> Fit:
         free = np.flatnonzero(self.missing(support) == 0.0)
-        return fit_active(self.space, free, start, tol=self.tol, max_iter=self.max_iter, floor=self._floor)
+        return fit_active(
+            self.space, free, start, tol=self.tol, max_iter=self.max_iter, floor=FLOOR * abs(self.constant)
+        )
 
     def weights(self, support: np.ndarray) -> np.ndarray:
         """Weights of the inner fit, (n_weights,)."""
         return self.model(support)
-
-    def weights_of_group(self, group: int) -> np.ndarray:
-        """Indices of the weights of a group."""
-        return self.membership.indices[self.membership.indptr[group] : self.membership.indptr[group + 1]]
 
     def quadratic_model(self, support: np.ndarray) -> QuadraticModel:
         """The quadratic model around the inner fit: of its free weights and of the groups that may enter."""
@@ -152,7 +155,7 @@ class WeightSupports(Supports):
         may_enter = support.copy()
         may_enter[outside[np.cumsum(sizes) <= room]] = True
         # all that may be free: weights whose groups are all in or may enter
-        order = np.flatnonzero(self._by_weight @ (~may_enter).astype(float) == 0.0)
+        order = np.flatnonzero(self.missing(may_enter) == 0.0)
         curvature = space.hessian(weights, order)
         if curvature is None:
             curvature = np.eye(len(order))

@@ -42,7 +42,7 @@ class WeightSelection(Selection):
 
     def __init__(self, plan: Plan, data: Data, judged: Data, plain: Any, search_space: str) -> None:
         self.plan, self.data, self.judged, self.search_space = plan, data, judged, search_space
-        if plan.upper_on == "cv" and isinstance(plan.criterion, ModelCriterion):
+        if plan.judges_by_folds:
             _check_can_refit(plain, search_space)
         self.plain, self.scratch = plain, copy.deepcopy(plain)
         if isinstance(plan.criterion, ModelCriterion) and isinstance(plain, Pipeline) and len(plain.steps) > 1:
@@ -50,15 +50,16 @@ class WeightSelection(Selection):
         self.space: WeightSpace = make_weight_space(plain, data.X, data.y, data.sample_weight)
         self.n_features = int(self.space.feature_of_weight.max(initial=-1)) + 1
         self.feature_names = feature_names_of(plain)
-        everything, intercepts = np.arange(self.space.n_weights), np.flatnonzero(self.space.is_intercept)
         self.start = self.space.weights_of(plain)
         if self.space.is_convex:  # no fit is exact, and what is called minimal is measured from here
-            self.start = fit_active(self.space, everything, self.start, tol=1e-10, max_iter=200).weights
+            self.start = fit_active(
+                self.space, np.arange(self.space.n_weights), self.start, tol=1e-10, max_iter=200
+            ).weights
         self.lower_min = float(self.space.objective(self.start[None])[0])
-        self.constant = fit_active(self.space, intercepts, np.zeros_like(self.start), max_iter=100).objective
         self.membership = membership_of(self.space, plan.group_by, self.n_features)
         self.group_costs = self.costs(self.membership.shape[0])
         self.supports = WeightSupports(self.space, self.membership, self.start)
+        self.constant = self.supports.constant
         self.found: list[np.ndarray] = []  # weights selected so far
         self.upper_at_fit = self._upper_of_model(self.start)
 
@@ -128,13 +129,13 @@ class WeightSelection(Selection):
         """The criterion of the inner fit on a support."""
         if self.group_costs is not None:
             return float(self.group_costs[support].sum())
-        if isinstance(self.plan.criterion, ModelCriterion) and self.plan.upper_on == "cv":
+        if self.plan.judges_by_folds:
             columns = np.flatnonzero(support[feature_labels(self.plan.group_by, self.n_features)])
             return cross_validated(self.plan, self.data, columns)
         return float(self.upper(self.supports.weights(support)[None])[0])
 
     def _upper_of_model(self, weights: np.ndarray) -> float:
-        if isinstance(self.plan.criterion, ModelCriterion) and self.plan.upper_on == "cv":
+        if self.plan.judges_by_folds:
             return self.upper_of_support(self._support_of(weights))
         return float(self.upper(weights[None])[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -278,38 +279,65 @@ def _checked_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     return weight
 
 
-class _PipelineSpace(WeightSpace):
-    """The weight space of the last step of a pipeline, on the transformed data."""
+class WrappedSpace(WeightSpace):
+    """A weight space that differs from another one in what its subclass says.
 
-    def __init__(self, last: WeightSpace) -> None:
-        self._last = last
-        self.feature_of_weight, self.is_intercept, self.l1 = last.feature_of_weight, last.is_intercept, last.l1
-        self.is_convex, self.is_smooth, self.is_strictly_convex = (
-            last.is_convex,
-            last.is_smooth,
-            last.is_strictly_convex,
-        )
+    Parameters
+    ----------
+    space : WeightSpace
+        The other one.
+    """
+
+    def __init__(self, space: WeightSpace) -> None:
+        self.space = space
+        self.feature_of_weight, self.is_intercept, self.l1 = space.feature_of_weight, space.is_intercept, space.l1
+        self.is_convex, self.is_smooth = space.is_convex, space.is_smooth
+        self.is_strictly_convex = space.is_strictly_convex
+
+    def around(self, space: WeightSpace) -> WeightSpace:
+        """The same difference from another space."""
+        wrapped = copy.copy(self)
+        WrappedSpace.__init__(wrapped, space)
+        return wrapped
 
     def weights_of(self, estimator: Any) -> np.ndarray:
-        return self._last.weights_of(estimator.steps[-1][1])
+        """Weights of a fitted estimator, (n_weights,)."""
+        return self.space.weights_of(estimator)
 
     def put(self, weights: np.ndarray, estimator: Any) -> None:
-        self._last.put(weights, estimator.steps[-1][1])
+        """Write weights into a fitted estimator."""
+        self.space.put(weights, estimator)
 
     def objective(self, weights: np.ndarray) -> np.ndarray:
-        return self._last.objective(weights)
+        """Training objective of each row."""
+        return self.space.objective(weights)
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
-        return self._last.gradient(weights)
+        """Gradient at each row."""
+        return self.space.gradient(weights)
 
     def hessian(self, weights: np.ndarray, active: np.ndarray) -> np.ndarray | None:
-        return self._last.hessian(weights, active)
+        """Curvature at one weight vector."""
+        return self.space.hessian(weights, active)
 
     def smoothed(self, width: float) -> WeightSpace:
-        return _PipelineSpace(self._last.smoothed(width))
+        """The same with the kinks of the loss rounded; itself where there are none to round."""
+        smoothed = self.space.smoothed(width)
+        return self if smoothed is self.space else self.around(smoothed)
 
     def units(self) -> sparse.csr_array | None:
-        return self._last.units()
+        """Membership of weights in hidden units."""
+        return self.space.units()
+
+
+class _PipelineSpace(WrappedSpace):
+    """The weight space of the last step of a pipeline, on the transformed data."""
+
+    def weights_of(self, estimator: Any) -> np.ndarray:
+        return self.space.weights_of(estimator.steps[-1][1])
+
+    def put(self, weights: np.ndarray, estimator: Any) -> None:
+        self.space.put(weights, estimator.steps[-1][1])
 
 
 def class_indices(estimator: Any, y: Any) -> np.ndarray:

@@ -118,7 +118,7 @@ def make_streams(random_state: Any, n_runs: int, n_streams: int) -> list[list[np
         if len(random_state) != n_runs:
             raise ValueError(f"random_state has {len(random_state)} seeds, expected one for each of n_runs={n_runs}")
         return [make_streams(seed, 1, n_streams)[0] for seed in random_state]
-    seed = _seed_sequence(random_state)
+    seed = seed_sequence(random_state)
     seeds = [seed] if n_runs == 1 else seed.spawn(n_runs)
     return [
         [np.random.Generator(np.random.SFC64(s)) for s in ([run] if n_streams == 1 else run.spawn(n_streams))]
@@ -126,7 +126,8 @@ def make_streams(random_state: Any, n_runs: int, n_streams: int) -> list[list[np
     ]
 
 
-def _seed_sequence(random_state: Any) -> np.random.SeedSequence:
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """The seed that a `random_state` stands for, a new object; of a generator, one that it draws."""
     if isinstance(random_state, np.random.SeedSequence):
         # a fresh copy: spawning must not count against the caller's
         return np.random.SeedSequence(
@@ -140,7 +141,7 @@ def _seed_sequence(random_state: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence()
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
         raise ValueError(
-            f"random_state={random_state!r} must be None, a non-negative int, a numpy SeedSequence, Generator or "
+            f"random_state={random_state!r} must be None, a non-negative integer, a numpy SeedSequence, Generator or "
             "RandomState, or a list of them, one per run"
         )
     return np.random.SeedSequence(int(random_state))

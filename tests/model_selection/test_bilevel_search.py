@@ -699,3 +699,12 @@ def test_weights_of_other_rows_are_an_error(tolerances):
 def test_unknown_metadata_is_an_error():
     with pytest.raises(TypeError, match="colour"):
         search(LogisticRegression()).fit(*classes(), colour=3)
+
+
+def test_a_seed_sequence_serves_for_several_fits():
+    X, y = numbers()
+    seed = np.random.SeedSequence(5)
+    first = search(Ridge(), upper=squares, random_state=seed).fit(X, y)
+    again = search(Ridge(), upper=squares, random_state=seed).fit(X, y)
+    np.testing.assert_array_equal(first.coef_, again.coef_)
+    assert seed.n_children_spawned == 0
