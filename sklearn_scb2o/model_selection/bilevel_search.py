@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from copy import deepcopy
-from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeGuard
 
@@ -23,7 +22,7 @@ from ..optimize.values import seed_sequence
 from .criteria import ModelCriterion, as_criterion
 from .cross_validation import best_index, cross_validate_tolerances
 from .plan import Data, Plan
-from .selection import select_models
+from .selection import folds_of, select_models
 
 
 def _estimator_has(method: str) -> Any:
@@ -232,7 +231,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             sample_weight = np.asarray(sample_weight)
             check_consistent_length(X, sample_weight)
         fit_params, split_params, score_params, upper_params = self._route(sample_weight, params)
-        data = Data(X, y, fit_params, upper_params, _row_weights(self.estimator, fit_params))
+        row_weights = _row_weights(self.estimator, fit_params)
+        data = Data(X, y, fit_params, upper_params, row_weights, split_params)
         seed = seed_sequence(self.random_state)
         final = seed.spawn(1)[0]
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
@@ -244,8 +244,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
                 "again, so give a number of folds or a splitter"
             )
         if len(tolerances) > 1 or (self.cv is not None and plan.upper_on != "cv"):
-            folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-            splits = list(folds.split(X, y, **split_params))
+            splits = folds_of(plan, data)
             self.n_splits_ = len(splits)
             self.cv_results_ = cross_validate_tolerances(
                 plan, data, tolerances, splits, self.scorer_, score_params, seed.spawn(len(splits)),
@@ -255,9 +254,6 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         else:
             self.cv_results_, self.best_index_ = {"params": [{"lower_tol": tolerances[0]}]}, 0
-            if plan.upper_on == "cv":
-                folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-                plan = replace(plan, cv=list(folds.split(X, y, **split_params)))
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         if self.refit is False:
             return self

@@ -15,7 +15,6 @@ from sklearn.utils.validation import validate_data
 from .criteria import ModelCriterion, WeightCriterion
 from .groups import feature_labels
 from .plan import Data, Plan, Selected, Selection
-from .second_order import Changes
 from .support_search import search_supports
 from .supports import Supports
 
@@ -135,17 +134,6 @@ class EstimatorSupports(Supports):
             return None, np.inf
         model = fit_on_columns(self._estimator, columns, self._data)
         return model, self._lower(model, self._data)
-
-    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
-        """Exact increases for each group that leaves; no prediction for those that enter."""
-        leaving, entering = np.flatnonzero(support), np.flatnonzero(~support)
-        drop = np.full(len(leaving), np.inf)
-        for i, group in enumerate(leaving):
-            smaller = support.copy()
-            smaller[group] = False
-            if smaller.any():
-                drop[i] = self.value(smaller) - self.value(support)
-        return leaving, entering, Changes(drop, np.zeros(len(entering)), np.zeros((len(leaving), len(entering))))
 
 
 class ColumnSelection(Selection):

@@ -100,7 +100,8 @@ def group_costs(costs: Any, group_by: Any, n_groups: int, feature_names: Any, n_
     Parameters
     ----------
     costs : None, array-like of shape (n_groups,) or (n_features,), or mapping
-        A mapping goes from names of columns, or from labels of groups; what it lacks costs nothing.
+        Groups are in the order of `np.unique` of their labels; as many costs as columns are those of the columns. A
+        mapping goes from names of columns, or from labels of groups; what it lacks costs nothing.
     group_by, n_groups
         The groups.
     feature_names : array of str or None
@@ -115,7 +116,6 @@ def group_costs(costs: Any, group_by: Any, n_groups: int, feature_names: Any, n_
     if costs is None:
         return np.ones(n_groups)
     has_labels = not isinstance(group_by, str)
-    by_column = has_labels and n_groups != n_features
     if isinstance(costs, Mapping):
         by_column = has_labels and not set(costs) <= set(np.unique(group_by).tolist())
         if has_labels and not by_column:
@@ -131,7 +131,8 @@ def group_costs(costs: Any, group_by: Any, n_groups: int, feature_names: Any, n_
         values = np.array([costs.get(name, 0.0) for name in np.asarray(names).tolist()], dtype=float)
     else:
         values = np.asarray(costs, dtype=float)
-    if by_column and values.shape == (n_features,):
+        by_column = has_labels and values.shape == (n_features,)
+    if by_column:
         values = np.bincount(feature_labels(group_by, n_features), weights=values, minlength=n_groups)
     if values.shape != (n_groups,):
         raise ValueError(

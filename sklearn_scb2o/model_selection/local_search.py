@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .second_order import Changes, QuadraticModel, Step
-from .supports import Supports, WeightSupports
+from .supports import Supports
 
 TRIES = 8  # true fits for the moves that the quadratic model ranks first
 SHARE = 0.02  # of large supports this share leaves at a time where there is no quadratic model
@@ -45,7 +45,7 @@ def descend(
     while supports.n_fits < max_fits:
         value = supports.value(support)
         model = supports.quadratic_model(support)
-        if model is None or not isinstance(supports, WeightSupports):
+        if model is None:
             better = _step(supports, support, limit, costs, *supports.changes(support))
             if better is None:
                 break
@@ -54,7 +54,7 @@ def descend(
         leaving, entering, single = model.leaving, model.entering, model.changes()
         room = limit - value
         goal = value + share * room if room > 0.0 else limit
-        if not supports.space.is_convex:
+        if not supports.is_convex:
             length = min(length, max(1, len(leaving) // NONCONVEX_PART))
         steps = path(model, goal, costs, length)
         if share < 1.0 and not steps and room > 0.0:
@@ -120,7 +120,7 @@ def _best_move(model: QuadraticModel, limit: float, costs: np.ndarray) -> bool:
 
 
 def _verified(
-    supports: WeightSupports,
+    supports: Supports,
     steps: list[Step],
     key: tuple[float, float, float],
     limit: float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -106,13 +106,14 @@ class Selected:
 
 @dataclass(frozen=True)
 class Data:
-    """Rows, with what `fit` and the upper criterion are given for them."""
+    """Rows, with what `fit`, the upper criterion and the splitter of folds are given for them."""
 
     X: Any
     y: Any
     fit_params: dict[str, Any]
     upper_params: dict[str, Any]
     sample_weight: Any = None
+    split_params: dict[str, Any] = field(default_factory=dict)
 
     def take(self, rows: np.ndarray) -> Data:
         """Some of the rows."""
@@ -123,6 +124,7 @@ class Data:
             take_params(self.fit_params, rows, n),
             take_params(self.upper_params, rows, n),
             take_rows(self.sample_weight, rows),
+            take_params(self.split_params, rows, n),
         )
 
 

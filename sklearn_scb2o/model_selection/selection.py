@@ -30,10 +30,15 @@ def select_models(plan: Plan, data: Data, tolerances: list[float], seed: np.rand
     if plan.upper_on == "validation" and isinstance(plan.criterion, ModelCriterion):
         data, judged = _hold_out(plan, data, seed)
     elif plan.upper_on == "cv":  # the same folds for all supports
-        folds = check_cv(plan.cv, data.y, classifier=is_classifier(plan.estimator))
-        plan = replace(plan, cv=list(folds.split(data.X, data.y)))
+        plan = replace(plan, cv=folds_of(plan, data))
     with _threads_for(data.X):
         return _select(plan, data, judged, tolerances, seed)
+
+
+def folds_of(plan: Plan, data: Data) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train and to test on, of each fold of `cv`."""
+    folds = check_cv(plan.cv, data.y, classifier=is_classifier(plan.estimator))
+    return list(folds.split(data.X, data.y, **data.split_params))
 
 
 def _select(

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..optimize import SCB2OOptimizer
+from .incumbent import Incumbent
 from .local_search import descend
-from .supports import Supports, WeightSupports
+from .supports import Supports
 
 STAGNATION = 10  # iterations without a better support after which the search ends
 NONCONVEX_FITS = 100  # limit on the inner fits where the objective is not convex and no limit is given
@@ -66,19 +67,24 @@ def search_supports(
         Source of all that is random.
     """
     settings = {"n_particles": n_particles, "max_iter": max_iter, **(optimizer_params or {})}
-    best = _Best(supports, upper, limit)
-    if max_fits is None and isinstance(supports, WeightSupports) and not supports.space.is_convex:
+    best = Incumbent(limit)
+    if max_fits is None and not supports.is_convex:
         max_fits = NONCONVEX_FITS
     last_fit = np.inf if max_fits is None else supports.n_fits + max_fits
+
+    def take(support: np.ndarray) -> bool:
+        value = supports.value(support)
+        return best.reaches(value) and best.take(support, value, upper(support))
+
     starts = list(seeds)
     for support in starts:
-        best.take(support)
+        take(support)
     if costs is not None:
         for support in sorted(starts, key=upper):  # the best first, as the fits may be used up
-            best.take(descend(supports, support, limit, costs, max_fits=last_fit))
-    first = [best.support, *starts][: settings["n_particles"] // 2]
+            take(descend(supports, support, limit, costs, max_fits=last_fit))
+    first = [best.item, *starts][: settings["n_particles"] // 2]
     x0 = [scores_of(support) for support in first]
-    x0 += list(_random_scores(best.support, settings["n_particles"] - len(x0), rng))
+    x0 += list(_random_scores(best.item, settings["n_particles"] - len(x0), rng))
     optimizer = SCB2OOptimizer(
         [(-1.0, 1.0)] * supports.n_groups, x0=np.array(x0), random_state=rng.integers(2**63), **settings
     )
@@ -86,9 +92,9 @@ def search_supports(
     while not optimizer.stop() and quiet < STAGNATION and supports.n_fits < last_fit:
         population = optimizer.ask() > 0.0
         if costs is None:
-            objective = supports.values(population, best.support)
+            objective = supports.values(population, best.item)
         else:  # the quadratic model around the best support is enough to rank the particles
-            model = model or supports.quadratic_model(best.support)
+            model = model or supports.quadratic_model(best.item)
             objective = np.array([supports.value(s) if model is None else model.estimate(s) for s in population])
         lower = np.maximum(objective, limit)
         needed = optimizer.needs_upper(lower)
@@ -96,38 +102,17 @@ def search_supports(
         improved = False
         if costs is None:
             for support in population[needed]:
-                improved |= best.take(support)
+                improved |= take(support)
         else:
             assert optimizer.consensus is not None
             chosen = rng.choice(len(population), size=min(DESCENTS, len(population)), replace=False)
             for support in (optimizer.consensus > 0.0, *population[chosen]):
-                improved |= best.take(descend(supports, support, limit, costs, max_fits=last_fit))
+                improved |= take(descend(supports, support, limit, costs, max_fits=last_fit))
         if improved:
-            optimizer.inject(scores_of(best.support))
+            optimizer.inject(scores_of(best.item))
             model = None
         quiet = 0 if improved else quiet + 1
-    return FoundSupport(best.support, best.key[2], best.key[1], optimizer.result)
-
-
-class _Best:
-    """The best support so far: within the limit (or closest to it), then of smallest upper value, then objective."""
-
-    def __init__(self, supports: Supports, upper: Callable[[np.ndarray], float], limit: float) -> None:
-        self._supports, self._upper, self._limit = supports, upper, limit
-        self.support: np.ndarray = np.zeros(0, dtype=bool)
-        self.key = (np.inf, np.inf, np.inf)
-
-    def take(self, support: np.ndarray) -> bool:
-        """Keep a support if it is the best; returns whether it is."""
-        value = self._supports.value(support)
-        above = max(value, self._limit)
-        if above > self.key[0] or np.isnan(value):
-            return False
-        key = (above, self._upper(support), value)
-        better = key < self.key
-        if better:
-            self.support, self.key = support, key
-        return better
+    return FoundSupport(best.item, best.lower, best.upper, optimizer.result)
 
 
 def scores_of(support: np.ndarray) -> np.ndarray:

@@ -31,7 +31,11 @@ class Supports(ABC):
         Length of a support.
     n_fits : int
         Inner fits so far.
+    is_convex : bool
+        Whether the inner fit is known to be the best.
     """
+
+    is_convex = True
 
     def __init__(self, n_groups: int, max_kept: int = 2000) -> None:
         self.n_groups, self.n_fits = n_groups, 0
@@ -43,13 +47,20 @@ class Supports(ABC):
     def fit(self, support: np.ndarray, near: np.ndarray | None) -> tuple[Any, float]:
         """Model on a support and its objective; `near` is a support whose model may serve as a start."""
 
-    @abstractmethod
-    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
-        """Groups that may leave, groups that may enter (indices), and the predicted changes of the objective."""
-
     def quadratic_model(self, support: np.ndarray) -> QuadraticModel | None:
         """A quadratic model of the objective around the model on a support; None where there is none."""
         return None
+
+    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
+        """Groups that are in, groups that are out (indices), and how the objective changes when they move.
+
+        By a fit for each group that leaves; of those that enter nothing is known.
+        """
+        leaving, entering = np.flatnonzero(support), np.flatnonzero(~support)
+        smaller = np.repeat(support[None], len(leaving), axis=0)
+        smaller[np.arange(len(leaving)), leaving] = False
+        drop = self.values(smaller, support) - self.value(support)
+        return leaving, entering, Changes(drop, np.zeros(len(entering)), np.zeros((len(leaving), len(entering))))
 
     def value(self, support: np.ndarray, near: np.ndarray | None = None) -> float:
         """Objective of the best model on a support."""
@@ -58,6 +69,10 @@ class Supports(ABC):
     def values(self, supports: np.ndarray, near: np.ndarray | None = None) -> np.ndarray:
         """The same for each row of `supports`, (k, n_groups) -> (k,)."""
         return np.array([self.value(support, near) for support in supports])
+
+    def value_from(self, support: np.ndarray, start: np.ndarray) -> float:
+        """The same where weights are known, (n_weights,), from which a fit may start."""
+        return self.value(support)
 
     def model(self, support: np.ndarray) -> Any:
         """The model on a support."""
@@ -107,6 +122,7 @@ class WeightSupports(Supports):
     ) -> None:
         super().__init__(membership.shape[0])
         self.space, self.start, self.tol, self.max_iter = space, start, tol, max_iter
+        self.is_convex = space.is_convex
         self.membership = sparse.csr_array(membership)
         self._by_weight = sparse.csr_array(self.membership.T)
         intercepts = np.flatnonzero(space.is_intercept)
@@ -121,7 +137,7 @@ class WeightSupports(Supports):
         return self._fit_from(support, self.start if near is None else self.model(near))
 
     def value_from(self, support: np.ndarray, start: np.ndarray) -> float:
-        """Objective of the best model on a support, whose fit starts from given weights, (n_weights,)."""
+        """Objective of the best model on a support, whose fit starts from given weights."""
         return self._known(support, lambda: self._fit_from(support, start))
 
     def _fit_from(self, support: np.ndarray, start: np.ndarray) -> Fit:
@@ -150,7 +166,7 @@ class WeightSupports(Supports):
         outside = outside[np.argsort(-promise[outside], kind="stable")]
         sizes = np.diff(self.membership.indptr)[outside]
         room = MAX_MODEL_WEIGHTS - int(np.count_nonzero(missing == 0.0))
-        if not self.space.is_convex:
+        if not self.is_convex:
             room = min(room, NONCONVEX_ENTERING)
         may_enter = support.copy()
         may_enter[outside[np.cumsum(sizes) <= room]] = True
@@ -171,8 +187,3 @@ class WeightSupports(Supports):
             place=order,
             n_weights=self.space.n_weights,
         )
-
-    def changes(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray, Changes]:
-        """Predictions of the quadratic model at the inner fit."""
-        model = self.quadratic_model(support)
-        return model.leaving, model.entering, model.changes()

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..optimize import SCB2OOptimizer
+from .incumbent import Incumbent
 from .weight_spaces import WeightSpace
 
 STAGNATION = 50  # iterations without a better point after which the search ends
@@ -45,8 +46,7 @@ class Coordinates:
     def __init__(self, space: WeightSpace, center: np.ndarray, slack: float) -> None:
         self.center = center
         longest = max(1.0, float(np.linalg.norm(center)))
-        everything = np.arange(space.n_weights)
-        curvature = space.hessian(center, everything) if space.n_weights <= MAX_WHITENED else None
+        curvature = _curvature(space, center)
         if curvature is None:
             self.map = np.full(space.n_weights, 0.1 * longest / np.sqrt(space.n_weights))
         else:
@@ -101,6 +101,21 @@ class Thresholded:
         return np.where(np.abs(u) > self.threshold, gradient * self.scale, 0.0)
 
 
+def lone_moves(space: WeightSpace, center: np.ndarray, slack: float) -> np.ndarray:
+    """By how much each weight may move alone before the objective exceeds its minimum by `slack`.
+
+    No further than the largest weight (at least 1); a tenth of that where there is no curvature matrix.
+    """
+    curvature, longest = _curvature(space, center), max(1.0, float(np.abs(center).max()))
+    if curvature is None:
+        return np.full(space.n_weights, 0.1 * longest)
+    return np.minimum(longest, np.sqrt(2.0 * slack / np.maximum(np.diag(curvature), 1e-300)))
+
+
+def _curvature(space: WeightSpace, center: np.ndarray) -> np.ndarray | None:
+    return space.hessian(center, np.arange(space.n_weights)) if space.n_weights <= MAX_WHITENED else None
+
+
 def search_weights(
     space: WeightSpace,
     upper: Callable[[np.ndarray], np.ndarray],
@@ -144,9 +159,9 @@ def search_weights(
     more = rng.standard_normal((settings["n_particles"] - len(x0), d)) / np.sqrt(d) + x0[0]
     settings = {"x_scale": 1.0 / np.sqrt(d), **settings}
     optimizer = SCB2OOptimizer(x0=np.concatenate([x0, more]), random_state=rng.integers(2**63), **settings)
-    best = _Best(limit)
+    best = Incumbent(limit)
     slack = limit - float(space.objective(given[:1])[0])
-    best.take(given, space.objective(given), upper(given))
+    _take_best(best, given, space.objective(given), upper(given))
     quiet = 0
     while not optimizer.stop() and quiet < STAGNATION:
         u = optimizer.ask()
@@ -163,25 +178,15 @@ def search_weights(
             slope = coordinates.gradient(u[above], space.gradient(weights[above]))
             drift[above] = -gamma / (2.0 * slack) * np.nan_to_num(slope)
         optimizer.tell(lower, G, drift=drift)
-        quiet = 0 if best.take(weights[needed], objective[needed], G[needed]) else quiet + 1
+        quiet = 0 if _take_best(best, weights[needed], objective[needed], G[needed]) else quiet + 1
         if quiet % 10 == 9:
-            optimizer.inject(coordinates.points(best.weights[None]))
-    return FoundWeights(best.weights, best.key[2], best.key[1], optimizer.result)
+            optimizer.inject(coordinates.points(best.item[None]))
+    return FoundWeights(best.item, best.lower, best.upper, optimizer.result)
 
 
-class _Best:
-    """The best weights so far: within the limit (or closest to it), then of smallest upper value, then objective."""
-
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self.weights = np.zeros(0)
-        self.key = (np.inf, np.inf, np.inf)
-
-    def take(self, weights: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
-        """Keep the best of some rows if it is the best of all; returns whether it is."""
-        before = self.key
-        for row, objective, value in zip(weights, lower, upper, strict=True):
-            key = (max(float(objective), self._limit), float(value), float(objective))
-            if key < self.key and not np.isnan(key).any():
-                self.key, self.weights = key, row.copy()
-        return self.key < before
+def _take_best(best: Incumbent, weights: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
+    """Keep the best of some rows if it is the best of all; returns whether it is."""
+    improved = False
+    for row in zip(weights, lower, upper, strict=True):
+        improved |= best.take(*row)
+    return improved

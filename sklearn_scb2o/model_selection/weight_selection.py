@@ -18,7 +18,7 @@ from .plan import Data, Plan, Selected, Selection
 from .seeds import seed_supports, smallest_l1_norm
 from .support_search import search_supports
 from .supports import WeightSupports
-from .weight_search import Coordinates, Thresholded, search_weights
+from .weight_search import Coordinates, Thresholded, lone_moves, search_weights
 from .weight_spaces import WeightSpace, make_weight_space
 
 UNIQUE = (
@@ -96,19 +96,13 @@ class WeightSelection(Selection):
             seeds += [self.supports.weights(support) for support in seed_supports(self.supports, limit).values()]
             if self.space.is_convex:
                 seeds.append(smallest_l1_norm(self.space, self.start, limit))
-            coordinates = Thresholded(self._scales(limit), self.space.is_intercept)
+            coordinates = Thresholded(
+                lone_moves(self.space, self.start, limit - self.lower_min), self.space.is_intercept
+            )
         else:
             coordinates = Coordinates(self.space, self.start, limit - self.lower_min)
         found = search_weights(self.space, self.upper, limit, seeds, coordinates, **self.settings(rng))
         return found.weights, found.optimizer_result
-
-    def _scales(self, limit: float) -> np.ndarray:
-        """By how much each weight may move alone."""
-        curvature = self.space.hessian(self.start, np.arange(self.space.n_weights))
-        longest = max(1.0, float(np.abs(self.start).max()))
-        if curvature is None:
-            return np.full(self.space.n_weights, 0.1 * longest)
-        return np.minimum(longest, np.sqrt(2.0 * (limit - self.lower_min) / np.maximum(np.diag(curvature), 1e-300)))
 
     def upper(self, weights: np.ndarray) -> np.ndarray:
         """The criterion of weight vectors, (k, n_weights) -> (k,)."""

@@ -397,6 +397,22 @@ def test_a_criterion_by_folds_has_the_same_folds_for_all_supports(folds):
     assert len(seen) == 2
 
 
+def test_a_criterion_by_folds_never_splits_a_group_while_tolerances_are_compared():
+    X, y = numbers(48, 4)
+    X[:, 0] = groups = np.arange(48) // 6
+    seen = []
+
+    def upper(estimator, X, y):
+        seen.append(set(X[:, 0]))
+        return -r2_score(y, estimator.predict(X))
+
+    model = search(
+        Ridge(), upper=upper, upper_on="cv", cv=GroupKFold(2), search_space="support", lower_tol=[0.1, 0.2], max_fits=5
+    ).fit(X, y, groups=groups)
+    assert model.n_splits_ == 2
+    assert all(len(held_out) in (2, 4) for held_out in seen)  # of 8 groups: half, and half of a half
+
+
 def test_a_criterion_by_given_folds_allows_one_tolerance():
     X, y = numbers(40, 4)
     params = {"upper": "r2", "upper_on": "cv", "search_space": "support", "lower_tol": [0.1, 0.2]}

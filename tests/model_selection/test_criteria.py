@@ -105,6 +105,10 @@ def test_costs_by_column_name_where_each_column_is_a_group():
     np.testing.assert_array_equal(group_costs({"x": 1.0}, ["q", "r", "p"], 3, names, 3), [0.0, 1.0, 0.0])
 
 
+def test_costs_of_columns_stay_in_their_order_where_each_column_is_a_group():
+    np.testing.assert_array_equal(group_costs([1.0, 2.0, 3.0], ["q", "r", "p"], 3, None, 3), [3.0, 1.0, 2.0])
+
+
 @pytest.mark.parametrize("costs", [[1.0, 2.0], [[1.0], [2.0], [3.0]], [1.0, -1.0, 0.0], [1.0, np.nan, 1.0], {"z": 1.0}])
 def test_costs_that_do_not_fit_are_errors(costs):
     with pytest.raises(ValueError, match="cost"):
