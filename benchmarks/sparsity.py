@@ -6,14 +6,16 @@ Each table has the number of groups (features, weights, hidden units) of the spa
 is within the slack of its minimum; of a perceptron, of its value at the plain fit. All baselines are judged by the
 same inner fits; "s" are the seconds of the search alone. With OMP_NUM_THREADS=1 on one core it takes about
 
-    cancer --seeds 10      1 minute     accuracy           5 minutes
-    diabetes               1 minute     recovery --seeds 10    1 minute
-    digits                 5 minutes    mlp --seeds 2      6 minutes
+    cancer --seeds 10       2 minutes    accuracy           5 minutes
+    diabetes               25 seconds    recovery --seeds 10    40 seconds
+    digits                  6 minutes    mlp                9 minutes
+    swarm                  40 seconds
 
 Baselines: "L1" counts the coefficients of the strongest L1 penalty whose own weights are good enough, "L1 refit" those
 whose refit is; "magnitude" prunes the smallest groups at once, "backward" a few at a time with a refit in between;
 "exact backward" drops what increases the objective least; "swaps" is a local search by drops and swaps; "abess" is
-shown where that package is installed.
+shown where that package is installed. "swarm" compares the search over supports with local searches from random
+supports that make as many inner fits.
 """
 
 from __future__ import annotations
