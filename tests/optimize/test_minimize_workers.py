@@ -36,6 +36,20 @@ class Some:
         return self.what(x) if self.n % self.every == 0 else values(x)
 
 
+class Once:
+    """The circle, with something else in the first call of all processes."""
+
+    def __init__(self, path, what):
+        self.path, self.what = path, what
+
+    def __call__(self, x):
+        try:
+            self.path.touch(exist_ok=False)
+        except FileExistsError:
+            return values(x)
+        return self.what(x)
+
+
 def raise_value_error(x):
     raise ValueError("diverged")
 
@@ -130,17 +144,11 @@ def test_a_vectorized_call_fails_as_a_whole():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_evaluation_that_hangs_fails_at_its_time_out(workers):
-    result = run(Some(30, hang), on_error="fail", timeout=0.5, workers=workers)
-    assert result.failures["timeout"] in (1, 2)
-    assert result.nit == 6
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_evaluation_that_dies_fails(workers):
-    result = run(Some(30, die), on_error="fail", timeout=np.inf, workers=workers)
-    assert result.failures["killed"] in (1, 2)
-    assert "SIGKILL" in result.failure_log[0]["message"]
+@pytest.mark.parametrize(("what", "kind", "timeout"), [(hang, "timeout", 2.0), (die, "killed", np.inf)])
+def test_an_evaluation_that_hangs_or_dies_fails_alone(tmp_path, workers, what, kind, timeout):
+    result = run(Once(tmp_path / "done", what), on_error="fail", timeout=timeout, workers=workers)
+    assert result.failures == {"exception": 0, "invalid": 0, "timeout": 0, "killed": 0, "nan": 0} | {kind: 1}
+    assert ("2 s" if kind == "timeout" else "SIGKILL") in result.failure_log[0]["message"]
     assert result.nit == 6
 
 
