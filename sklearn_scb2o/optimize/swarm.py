@@ -57,6 +57,11 @@ class Swarm:
         """Random streams of a run."""
         return -(-self.n_particles // rows_per_stream(self.box.d))
 
+    @property
+    def start(self) -> Any:
+        """Points of the first population in the user's coordinates, a NumPy array, or None."""
+        return None if self._start is None else np.clip(self._start * self.box.scale, self.box.low, self.box.high)
+
     def array(self, values: Any) -> Array:
         """An array of the library and on the device of the swarm."""
         return self.xp.asarray(values, device=self.device)
