@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .calls import Call, Outcome
+from .journal import Journal, JournaledPool
 from .workers import Key, Pool
 
 Floats = NDArray[np.float64]
@@ -47,6 +49,8 @@ class Evaluator:
         Further attempts after a failure.
     memory : str, path or joblib.Memory, optional
         Where values are kept and looked up.
+    journal : Journal, optional
+        Where finished evaluations are recorded, and taken from when a run is resumed.
 
     Attributes
     ----------
@@ -70,10 +74,12 @@ class Evaluator:
         timeout: float | None = None,
         retries: int = 0,
         memory: Any = None,
+        journal: Journal | None = None,
     ) -> None:
         if on_error not in ON_ERROR:
             raise ValueError(f"on_error={on_error!r} is not one of {ON_ERROR}")
-        self._pool, self._vectorized, self._raises = pool, vectorized, on_error == "raise"
+        self._pool = pool if journal is None else JournaledPool(pool, journal, self._is_kept)
+        self._vectorized, self._raises = vectorized, on_error == "raise"
         functions = {"LG": lower} if upper is None else {"L": lower, "G": upper}
         if isinstance(memory, (str, os.PathLike)):
             memory = joblib.Memory(memory, verbose=0)
@@ -97,6 +103,11 @@ class Evaluator:
         return "LG" if self.is_joint else "L"
 
     @property
+    def capacity(self) -> int:
+        """Evaluations that can be worked on at once."""
+        return self._pool.capacity
+
+    @property
     def n_running(self) -> int:
         """Evaluations that are submitted and not finished."""
         return len(self._points)
@@ -115,7 +126,8 @@ class Evaluator:
         """
         numbers = range(first, first + len(x))
         if self.is_joint:
-            return self._values("LG", numbers, x)
+            L, G = self._values("LG", numbers, x)
+            return L, G
         (L,) = self._values("L", numbers, x)
         rows = np.flatnonzero(needs_upper(L))
         G = np.full(len(x), np.nan)
@@ -139,7 +151,7 @@ class Evaluator:
         return *key, self._judge(key, outcome, self._points.pop(key))
 
     def state(self) -> dict[str, Any]:
-        """Counts and notes, for a checkpoint."""
+        """Counts and notes, for a checkpoint; see `load_state`."""
         return {
             "nfev": [self.nfev_lower, self.nfev_upper, self._extra],
             "failures": dict(self.failures),
@@ -151,6 +163,26 @@ class Evaluator:
         self.nfev_lower, self.nfev_upper, self._extra = values["nfev"]
         self.failures = dict(values["failures"])
         self.failure_log = deque(values["failure_log"], maxlen=MAX_NOTED)
+
+    def close(self) -> None:
+        """Drop what is running, and free the workers."""
+        self._pool.close()
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _is_kept(self, key: Key, outcome: Outcome) -> bool:
+        """Whether an evaluation goes on record: what ends the run does not, as it would end the next one, too."""
+        if not self._raises:
+            return True
+        if outcome.failure is None:
+            with contextlib.suppress(ValueError):
+                self._numbers(key[1], outcome.value, self._points[key])
+                return True
+        return False
 
     def _values(self, kind: str, numbers: Sequence[int], x: Floats) -> tuple[Floats, ...]:
         """For each value of the objective an array (n,)."""
@@ -186,7 +218,7 @@ class Evaluator:
         failed: Any = False
         for letter, value in zip(kind, values, strict=True):
             failed = failed | (value != value) | ((value == np.inf) & (letter == "L"))
-        n_failed = np.count_nonzero(failed) if self._vectorized else int(failed)
+        n_failed = int(np.count_nonzero(failed)) if self._vectorized else int(failed)
         if n_failed:
             self._note(number, kind, x, "nan", "None, NaN or an infinite L", n_failed)
         return values

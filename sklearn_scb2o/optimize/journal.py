@@ -149,11 +149,11 @@ class JournaledPool:
     journal : Journal
         Opened or restarted.
     keeps : callable, optional
-        ``keeps(outcome)``: whether a finished evaluation is recorded, all by default. What ends the run should not
+        ``keeps(key, outcome)``: whether a finished evaluation is recorded, all by default. What ends the run should not
         be, or the resumed one would end by it again.
     """
 
-    def __init__(self, pool: Any, journal: Journal, keeps: Callable[[Outcome], bool] | None = None) -> None:
+    def __init__(self, pool: Any, journal: Journal, keeps: Callable[[Key, Outcome], bool] | None = None) -> None:
         self._pool, self._journal, self._keeps = pool, journal, keeps
         self._points: dict[Key, str] = {}
         self._held: dict[Key, tuple[Call, NDArray[Any]]] = {}
@@ -193,7 +193,7 @@ class JournaledPool:
             self._release()
         key, outcome = self._pool.next()
         point = self._points.pop(key)
-        if self._keeps is None or self._keeps(outcome):
+        if self._keeps is None or self._keeps(key, outcome):
             self._journal.append(key, point, outcome)
         return key, outcome
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .evaluation import Evaluator
 from .optimizer import SCB2OOptimizer
-from .workers import Pool
+from .workers import Key
 
 
 class BatchLoop:
@@ -47,8 +47,9 @@ class BatchLoop:
         needed = self._optimizer.batch_size + 1
         return self._budget is not None and self._evaluator.nfev_lower + needed > self._budget
 
-    def state(self) -> list[list[float]]:
-        """What is known about points that the optimizer has not been told: nothing."""
+    @property
+    def unsettled(self) -> list[Key]:
+        """Evaluations that are finished, and whose values the optimizer has not been told: none."""
         return []
 
 
@@ -61,23 +62,12 @@ class TicketLoop:
     ----------
     optimizer, evaluator, budget
         As for `BatchLoop`.
-    pool : Pool
-        Whose capacity is to be used.
-    known : list of pairs
-        Lower values of points that were out when a checkpoint was saved, by number: what `state` returned.
     """
 
-    def __init__(
-        self,
-        optimizer: SCB2OOptimizer,
-        evaluator: Evaluator,
-        budget: int | None,
-        pool: Pool,
-        known: list[list[float]] | None = None,
-    ) -> None:
-        self._optimizer, self._evaluator, self._budget, self._pool = optimizer, evaluator, budget, pool
-        self._lower = {int(number): value for number, value in known or []}
-        self._points: dict[int, np.ndarray] = {}
+    def __init__(self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None) -> None:
+        self._optimizer, self._evaluator, self._budget = optimizer, evaluator, budget
+        self._points: dict[int, np.ndarray] = {}  # that are out
+        self._lower: dict[int, float] = {}  # those whose upper value is being evaluated
 
     def __iter__(self) -> Iterator[None]:
         done = self._optimizer.n_iter
@@ -92,48 +82,38 @@ class TicketLoop:
 
     def _hand_out(self) -> None:
         optimizer, evaluator = self._optimizer, self._evaluator
-        while (free := self._pool.capacity - evaluator.n_running) > 0 and not optimizer.stop():
+        while (free := evaluator.capacity - evaluator.n_running) > 0 and not optimizer.stop():
             if self._budget is not None:
                 # those that run, and one for the consensus point
-                running = sum(number not in self._lower for number in self._points)
+                running = len(self._points) - len(self._lower)
                 free = min(free, self._budget - 1 - evaluator.nfev_lower - running)
             numbers, points = optimizer.ask(max(free, 0))
             if not len(numbers):
                 return
             for number, point in zip(map(int, numbers), np.asarray(points), strict=True):
                 self._points[number] = point
-                if number in self._lower:
-                    self._need_upper(number, self._lower[number])
-                else:
-                    evaluator.submit(evaluator.first_kind, number, point)
+                evaluator.submit(evaluator.first_kind, number, point)
 
     def _take(self, number: int, kind: str, values: tuple[float, ...]) -> None:
         """Use what is known now about a point: tell it, or have its upper value evaluated."""
-        if kind == "L":
-            self._need_upper(number, values[0])
-        else:
-            lower = self._lower.pop(number) if kind == "G" else values[0]
-            self._tell(number, lower, values[-1])
-
-    def _need_upper(self, number: int, lower: float) -> None:
-        if self._optimizer.needs_upper([lower], ids=[number])[0]:
-            self._lower[number] = lower
+        if kind == "L" and self._optimizer.needs_upper([values[0]], ids=[number])[0]:
+            self._lower[number] = values[0]
             self._evaluator.submit("G", number, self._points[number])
-        else:
-            self._tell(number, lower, np.nan)
-
-    def _tell(self, number: int, lower: float, upper: float) -> None:
+            return
         del self._points[number]
+        lower = self._lower.pop(number) if kind == "G" else values[0]
+        upper = np.nan if kind == "L" else values[-1]
         self._optimizer.tell([lower], [upper], ids=[number])
 
-    def state(self) -> list[list[float]]:
-        """Lower values of the points whose upper value is being evaluated."""
-        return [[number, value] for number, value in self._lower.items()]
+    @property
+    def unsettled(self) -> list[Key]:
+        """Evaluations that are finished, and whose values the optimizer has not been told."""
+        return [(number, "L") for number in self._lower]
 
 
 def evaluate_consensus(optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
-    """Tell the optimizer the values at its consensus point."""
-    point = np.asarray(optimizer.consensus)[None, :]
-    if np.isfinite(point).all():
-        L, G = evaluator.both(point)
+    """Tell the optimizer the values at its consensus point, if there is one and they are not known."""
+    consensus = optimizer.intermediate_result().consensus
+    if consensus is not None and np.isfinite(consensus.x).all() and np.isnan([consensus.lower, consensus.upper]).any():
+        L, G = evaluator.both(consensus.x[None, :])
         optimizer.tell_consensus(L[0], G[0])

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
+from .checkpoint import Checkpoint
 from .evaluation import Evaluator
 from .loop import BatchLoop, TicketLoop, evaluate_consensus
 from .optimizer import SCB2OOptimizer
@@ -24,6 +25,7 @@ _log = logging.getLogger("sklearn_scb2o")
 #: Iterations where neither max_iter, max_evals nor max_time is given.
 DEFAULT_MAX_ITER = 1000
 STOPPED_BY_CALLBACK, INTERRUPTED = 6, 7
+POLISHED = ("x", "fun", "lower_fun", "nit")  # fields of the result of a local search
 
 
 def minimize(
@@ -39,6 +41,8 @@ def minimize(
     timeout: float | None = None,
     retries: int = 0,
     memory: Any = None,
+    checkpoint: Any = None,
+    checkpoint_every: int = 10,
     callback: Callable[..., Any] | None = None,
     track_consensus: bool = False,
     polish: bool = False,
@@ -84,6 +88,13 @@ def minimize(
         Further attempts at an evaluation that raises, takes too long or crashes.
     memory : str, path or joblib.Memory, optional
         Where values of points are kept and looked up, for deterministic functions.
+    checkpoint : str or path, optional
+        File in which the run is kept, and from which it goes on where the file exists already, with the same parameters
+        but for limits. Each evaluation that is finished is added to a journal beside it, so that a run that is killed
+        loses only those in flight; that of deterministic functions then ends, to the bit, as if it had not been
+        killed (not with `asynchronous`, where order matters).
+    checkpoint_every : int
+        Iterations between two rewritings of that file.
     callback : callable, optional
         Called after each iteration, as ``callback(intermediate_result=result)`` if its parameter has that name, else
         as ``callback(x)`` with the consensus point. May raise StopIteration.
@@ -154,16 +165,14 @@ def minimize(
             "track_consensus=True"
         )
     optimizer = (SCB2OOptimizer.from_paper if preset else SCB2OOptimizer)(bounds, **options)
-    with make_pool(workers, asynchronous=asynchronous) as pool:
-        evaluator = Evaluator(
-            lower, upper, pool, args=args, vectorized=vectorized, on_error=on_error, timeout=timeout, retries=retries,
-            memory=memory,
-        )  # fmt: skip
-        loop: BatchLoop | TicketLoop
-        if asynchronous:
-            loop = TicketLoop(optimizer, evaluator, budget, pool)
-        else:
-            loop = BatchLoop(optimizer, evaluator, budget, track_consensus)
+    store = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
+    with Evaluator(
+        lower, upper, make_pool(workers, asynchronous=asynchronous), args=args, vectorized=vectorized,
+        on_error=on_error, timeout=timeout, retries=retries, memory=memory, journal=None if store is None else store.journal,
+    ) as evaluator:  # fmt: skip
+        if store is not None:
+            _resume(store, optimizer, evaluator)
+        loop = _make_loop(optimizer, evaluator, budget, asynchronous, track_consensus)
         call_back = _as_callback(callback)
         stopped: tuple[int, str] | None = None
         with _progress_bar(optimizer, budget, disp) as bar:
@@ -172,10 +181,12 @@ def minimize(
                     bar.update()
                     if disp:
                         bar.set_postfix(_figures(optimizer, evaluator))
+                    if store is not None and store.is_due(optimizer.n_iter):
+                        store.write(optimizer, unsettled=loop.unsettled, evaluator=evaluator.state())
                     if call_back is not None and call_back(optimizer):
                         stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
                         break
-                if stopped is None and not track_consensus and optimizer.consensus is not None:
+                if stopped is None:
                     evaluate_consensus(optimizer, evaluator)
             except KeyboardInterrupt:
                 stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
@@ -185,7 +196,10 @@ def minimize(
                 raise
         result = optimizer.result
         if polish and stopped is None and result.x is not None:
-            result = polish_result(result, evaluator, optimizer.bounds, budget)
+            result = _polish(result, evaluator, optimizer, budget, store)
+        if stopped is None and store is not None:
+            polished = {name: result[name] for name in POLISHED} if polish else None
+            store.write(optimizer, evaluator=evaluator.state(), polished=polished)
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
     result.failures, result.failure_log = dict(evaluator.failures), list(evaluator.failure_log)
@@ -198,6 +212,40 @@ def minimize(
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
     return result
+
+
+def _make_loop(
+    optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, asynchronous: bool, track_consensus: bool
+) -> BatchLoop | TicketLoop:
+    if asynchronous:
+        return TicketLoop(optimizer, evaluator, budget)
+    return BatchLoop(optimizer, evaluator, budget, track_consensus)
+
+
+def _resume(store: Checkpoint, optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
+    """Go on where a checkpoint ends; without one, write the first."""
+    if store.contents is None:
+        store.write(optimizer, evaluator=evaluator.state())
+        return
+    store.restore(optimizer)
+    if "evaluator" in store.contents:
+        evaluator.load_state(store.contents["evaluator"])
+    _log.info("resumed from %s after %d iterations", store.path, optimizer.n_iter)
+
+
+def _polish(
+    result: OptimizeResult,
+    evaluator: Evaluator,
+    optimizer: SCB2OOptimizer,
+    budget: int | None,
+    store: Checkpoint | None,
+) -> OptimizeResult:
+    """The result of a local search, or that of the run before where nothing has changed since."""
+    known = store.contents.get("polished") if store is not None and store.contents is not None else None
+    if known is not None and known["nit"] == result.nit:
+        result.update(known)
+        return result
+    return polish_result(result, evaluator, optimizer.bounds, budget)
 
 
 def _progress_bar(optimizer: SCB2OOptimizer, budget: int | None, disp: bool) -> Any:
