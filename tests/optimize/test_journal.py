@@ -384,7 +384,7 @@ def test_error_of_the_pool_passes_and_nothing_is_recorded(journal_of):
 
 
 def test_outcomes_that_are_not_to_be_kept_are_not_recorded(journal_of):
-    pool = JournaledPool(Pool(), journal_of(), keeps=lambda outcome: outcome.failure is None)
+    pool = JournaledPool(Pool(), journal_of(), keeps=lambda key, outcome: outcome.failure is None)
     for i, failure in enumerate([None, "exception", None]):
         pool.submit((i, "L"), constant(failure=failure), POINT)
         assert pool.next()[1].failure == failure
@@ -674,7 +674,7 @@ def test_corrupt_checkpoint_is_an_error_and_stays(make, path):
         {"sigma": lambda opt: 1.0},
         {"x0": [0.0, 0.0]},
     ],
-    ids=str,
+    ids=lambda other: next(iter(other)),
 )
 def test_optimizer_with_other_parameters_is_refused_and_stays(make, path, other):
     opt = make()
