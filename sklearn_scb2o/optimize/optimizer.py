@@ -390,7 +390,7 @@ class SCB2OOptimizer:
         state.drift = velocity
         all_failed = update.dead is not None and bool(swarm.xp.all(update.dead))
         if state.tickets is not None:
-            closed = state.tickets.close(len(L[0]), failed)
+            closed = state.tickets.close(L.shape[1], failed)
             if closed is None:
                 return
             failed, all_failed = closed
@@ -593,11 +593,13 @@ class SCB2OOptimizer:
         return optimizer
 
     def __getstate__(self) -> dict[str, Any]:
-        # a clock reading means nothing in another process
+        # neither a clock reading nor the points that are out mean anything in another process
+        state = self._swarm.settle(self._state)
+        tickets = None if state.tickets is None else state.tickets.released()
         return {
             **self.__dict__,
             "_started_at": None,
-            "_state": replace(self._swarm.settle(self._state), elapsed=self.elapsed),
+            "_state": replace(state, elapsed=self.elapsed, tickets=tickets),
         }
 
     # -- inside --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,8 +122,11 @@ class Tickets:
         """What `to_dict` returned; what was out is handed out again."""
         values = {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
         values.update({name: as_array(values[name]) for name in ("y", "L", "G")})
-        values["here"] = np.zeros_like(values["here"])
-        return cls(**values)
+        return cls(**values).released()
+
+    def released(self) -> Tickets:
+        """The same in another process, where what is out has to be handed out again."""
+        return replace(self, here=np.zeros_like(self.here))
 
     @property
     def _fresh(self) -> NDArray[np.bool_]:
