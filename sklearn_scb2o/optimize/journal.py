@@ -18,7 +18,7 @@ from ..exceptions import CheckpointError, SCB2OWarning
 from .storage import StrPath, array_as_text, array_from_text, decode, encode, write_atomically
 
 if TYPE_CHECKING:
-    from .calls import Call, Outcome
+    from .calls import Call, Outcome  # type: ignore[import-not-found, unused-ignore]
 
 VERSION = 1
 #: Of a message, such as a traceback, the last characters are kept.

