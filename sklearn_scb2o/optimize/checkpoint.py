@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import CheckpointError
-from .journal import Journal, Key
+from .journal import Journal
 from .parameters import check_count
 from .stopping import Limits
 from .storage import StrPath, decode, encode, read_array, remove_leftovers, write_array, write_atomically
+from .workers import Key
 
 MAGIC = b"\x93SCB2O\r\n"
 VERSION = 1
@@ -204,7 +205,8 @@ class Checkpoint:
     Whatever else decides how the loop goes on must be in the file, too. The keys of evaluations must be the same in
     the resumed run, and unique since the last `write`.
 
-    A run that ends by an exception or an interrupt need not write: file and journal are up to date as they are.
+    A run that ends by an exception or an interrupt need not write: file and journal are up to date as they are. Where a
+    failed evaluation ends the run, ``keeps`` of `JournaledPool` leaves it out of the journal, to be tried again.
 
     Parameters
     ----------

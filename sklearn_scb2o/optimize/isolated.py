@@ -46,14 +46,21 @@ def traceback_of(error: BaseException, skip: int) -> str:
     return "".join(traceback.format_exception(type(error), error, trace))
 
 
+def send(connection: Connection, message: Any) -> None:
+    """What ``connection.send`` does, in less time."""
+    connection.send_bytes(pickle.dumps(message, protocol=5))
+
+
+def receive(connection: Connection) -> Any:
+    """What ``connection.recv`` does."""
+    return pickle.loads(connection.recv_bytes())
+
+
 def _dumps(value: Any) -> bytes:
-    try:
-        return pickle.dumps(value)
-    except Exception:  # classes of a script came here by cloudpickle and go back by it
-        for name in ("cloudpickle", "joblib.externals.cloudpickle"):
-            if name in sys.modules:
-                return sys.modules[name].dumps(value)
-        raise
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):
+        if name in sys.modules:  # local classes came here by it, and go back by it
+            return sys.modules[name].dumps(value)
+    return pickle.dumps(value)
 
 
 def _main(handle: int) -> None:
@@ -62,10 +69,10 @@ def _main(handle: int) -> None:
     threading.Thread(target=_end_with_parent, args=(_standard_input(),), daemon=True).start()
     functions: dict[str, Any] = {}
     try:
-        sys.path[:] = connection.recv()
-        connection.send("ready")
+        sys.path[:] = receive(connection)
+        send(connection, "ready")
         while True:
-            token, payload, x = connection.recv()
+            token, payload, x = receive(connection)
             if payload is None:
                 function, args = functions[token]
                 reply = _evaluate(function, args, x)
@@ -73,7 +80,7 @@ def _main(handle: int) -> None:
                 if len(functions) == KEPT:
                     functions.clear()
                 reply = _load(functions, token, *payload)
-            connection.send(reply)
+            send(connection, reply)
             with contextlib.suppress(Exception):  # the function may have closed it
                 sys.stdout.flush()
     except (EOFError, OSError):  # the parent has closed the connection, or has died

@@ -13,14 +13,21 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing.connection import Connection
 from typing import Any
 
+import joblib
 from numpy.typing import NDArray
 
 from . import isolated
-from .isolated import GRACE, KEPT, Reply, pack
+from .isolated import GRACE, KEPT, Reply, pack, receive, send
+
+THREAD_LIMITS = (
+    *(f"{library}_NUM_THREADS" for library in ("BLIS", "MKL", "NUMBA", "NUMEXPR", "OMP", "OPENBLAS")),
+    "VECLIB_MAXIMUM_THREADS",
+)
 
 _local = threading.local()
 
@@ -67,14 +74,40 @@ def end_child() -> None:
         child.end()
 
 
-def stop_with(event: threading.Event) -> None:
-    """Kill evaluations that this thread waits for once `event` is set: a thread cannot be interrupted."""
-    _local.stop = event
+@dataclass(frozen=True)
+class Worker:
+    """What a worker is told with each evaluation.
+
+    Attributes
+    ----------
+    parent : int, optional
+        The process that its own is to end with.
+    stop : threading.Event, optional
+        Ends what it waits for, where it is a thread, which cannot be interrupted.
+    environment : dict
+        Variables of the process that evaluates for it.
+    """
+
+    parent: int | None = None
+    stop: threading.Event | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Do as it says in this thread."""
+        _local.worker = self
+        if self.parent is not None:
+            _end_with(self.parent)
+
+
+def share_of_cores(n: int) -> dict[str, str]:
+    """Variables for n processes that work at once: numerical libraries use n times as many threads otherwise."""
+    share = str(max(1, joblib.cpu_count() // n))
+    return {name: os.environ.get(name, share) for name in THREAD_LIMITS}
 
 
 @cache
-def end_with(parent: int) -> None:
-    """End this worker process soon after its parent has died; loky's would wait for work for ever."""
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent; workers of loky would wait for work for ever."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -120,16 +153,16 @@ class Child:
     def ask(self, message: Any, timeout: float = math.inf) -> Any:
         """Its answer to a message; TimeoutError or EOFError where there is none, and it is no more."""
         deadline = time.monotonic() + timeout
-        stop: threading.Event | None = getattr(_local, "stop", None)
+        stop = _worker().stop
         try:
-            self._connection.send(message)
+            send(self._connection, message)
             # its own children can hold the connection open when it has died: look after it each second
             while not self._connection.poll(min(1.0, max(0.0, deadline - time.monotonic()))):
                 if time.monotonic() >= deadline:
                     raise TimeoutError
                 if self._process.poll() is not None or (stop is not None and stop.is_set()):
                     raise EOFError
-            return self._connection.recv()
+            return receive(self._connection)
         except BaseException as error:  # KeyboardInterrupt too: its late answer must not be taken for another's
             _kill(self._process)
             self.end()
@@ -160,6 +193,10 @@ def _child_of_this_thread() -> Child:
     return child
 
 
+def _worker() -> Worker:
+    return getattr(_local, "worker", Worker())
+
+
 def _start(handle: int) -> subprocess.Popen[bytes]:
     options: dict[str, Any]
     if sys.platform == "win32":
@@ -169,7 +206,7 @@ def _start(handle: int) -> subprocess.Popen[bytes]:
         options = {"pass_fds": [handle], "start_new_session": True}  # a group that can be killed as a whole
     # -P: the folder of the script is not a place to import from
     command = [sys.executable, "-P", isolated.__file__, str(handle)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, **options)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, env=os.environ | _worker().environment, **options)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -9,22 +9,19 @@ import warnings
 import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import CheckpointError, SCB2OWarning
+from .calls import Call, Outcome
 from .storage import StrPath, array_as_text, array_from_text, decode, encode, write_atomically
-
-if TYPE_CHECKING:
-    from .calls import Call, Outcome
+from .workers import Finished, Key, Pool
 
 VERSION = 1
 #: Of a message, such as a traceback, the last characters are kept.
 LONGEST_MESSAGE = 2000
-
-Key = tuple[int, str]  # running number of the evaluation, "L" | "G" | "LG"
 
 
 class Record(NamedTuple):
@@ -131,7 +128,7 @@ class Journal:
             raise
 
 
-class JournaledPool:
+class JournaledPool(Pool):
     """A pool that first gives back what a journal holds, then records what finishes.
 
     Recorded evaluations come from `next` in the recorded order, each once it has been submitted; meanwhile all else
@@ -153,65 +150,54 @@ class JournaledPool:
         be, or the resumed one would end by it again.
     """
 
-    def __init__(self, pool: Any, journal: Journal, keeps: Callable[[Key, Outcome], bool] | None = None) -> None:
+    def __init__(self, pool: Pool, journal: Journal, keeps: Callable[[Key, Outcome], bool] | None = None) -> None:
+        super().__init__()
+        self.capacity = pool.capacity
         self._pool, self._journal, self._keeps = pool, journal, keeps
-        self._points: dict[Key, str] = {}
-        self._held: dict[Key, tuple[Call, NDArray[Any]]] = {}
-
-    @property
-    def capacity(self) -> int:
-        """Tasks that can be worked on at once."""
-        return self._pool.capacity
 
     def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
-        """Have ``call(x)`` evaluated, unless its outcome is on record."""
-        self._points[key] = hashlib.blake2b(np.asarray(x).tobytes(), digest_size=8).hexdigest()
-        if self._journal.records:
-            self._held[key] = call, x
-        else:
+        """Ask for an evaluation, which is made unless it is on record."""
+        if not self._journal.records:
             self._pool.submit(key, call, x)
+        super().submit(key, call, x)
 
-    def next(self) -> tuple[Key, Outcome]:
-        """Wait for an evaluation that is finished."""
+    def close(self) -> None:
+        """Close the pool and the journal."""
+        super().close()
+        self._pool.close()
+        self._journal.close()
+
+    def _wait(self) -> Finished:
         records = self._journal.records
         if records:
             key, point, outcome = records[0]
-            if self._points.get(key) == point:
+            if key in self._unfinished and self._point(key) == point:
                 records.popleft()
-                del self._points[key], self._held[key]
                 if not records:
-                    self._release()
+                    self._release(other_than=key)
                 return key, outcome
-            reason = "with another point" if key in self._points else "later or not at all"
+            reason = "with another point" if key in self._unfinished else "later or not at all"
             warnings.warn(
                 f"the resumed run has diverged: evaluation {key[0]} of {key[1]}, the next on record in "
                 f"{self._journal.path}, was submitted {reason}; the record of {len(records)} evaluations is dropped",
                 SCB2OWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             self._journal.drop()
             self._release()
         key, outcome = self._pool.next()
-        point = self._points.pop(key)
         if self._keeps is None or self._keeps(key, outcome):
-            self._journal.append(key, point, outcome)
+            self._journal.append(key, self._point(key), outcome)
         return key, outcome
 
-    def close(self) -> None:
-        """Close the pool and the journal."""
-        self._pool.close()
-        self._journal.close()
+    def _point(self, key: Key) -> str:
+        """Digest of the point of an unfinished evaluation."""
+        return hashlib.blake2b(np.asarray(self._unfinished[key][1]).tobytes(), digest_size=8).hexdigest()
 
-    def _release(self) -> None:
-        held, self._held = self._held, {}
-        for key, (call, x) in held.items():
-            self._pool.submit(key, call, x)
-
-    def __enter__(self) -> JournaledPool:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def _release(self, other_than: Key | None = None) -> None:
+        for key, (call, x) in self._unfinished.items():
+            if key != other_than:
+                self._pool.submit(key, call, x)
 
 
 def _line(values: dict[str, Any]) -> str:
@@ -280,8 +266,6 @@ def _record_as_json(key: Key, point: str, outcome: Outcome) -> dict[str, Any]:
 
 
 def _record_from_json(values: dict[str, Any]) -> Record:
-    from .calls import Outcome
-
     arrays = [array_from_text(text) for text in values.get("arrays", ())]
     outcome = Outcome(
         value=decode(values["value"], arrays),

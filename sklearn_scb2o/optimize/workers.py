@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import queue
-import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from functools import partial
+from threading import Event
 from typing import Any
 
 import joblib
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from . import isolation
 from .calls import Call, Outcome
+from .isolation import Worker
 
 Key = tuple[int, str]  # running number of the evaluation; "L", "G" or "LG"
 Finished = tuple[Key, Outcome]
@@ -28,15 +30,6 @@ _log = logging.getLogger("sklearn_scb2o")
 
 #: Times in a row that worker processes may die without an evaluation being finished.
 MAX_BREAKS = 3
-THREAD_LIMITS = (
-    "BLIS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
 
 
 def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
@@ -58,14 +51,10 @@ def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
         return ExecutorPool(workers)
     if callable(workers) and not asynchronous:
         return MapPool(workers)
-    if callable(workers):
-        raise ValueError(
-            f"workers={workers!r} is like map, which returns all values at once; asynchronous evaluation needs an int "
-            "or a concurrent.futures.Executor"
-        )
+    map_like = "" if asynchronous else "a callable like map, "  # all its values come at once
     raise ValueError(
-        f"workers={workers!r} must be an int other than 0 (-1: one worker per core), a callable like map, or a "
-        "concurrent.futures.Executor"
+        f"workers={workers!r} must be an int other than 0 (-1: one worker per core), {map_like}or a "
+        f"concurrent.futures.Executor where asynchronous={asynchronous}"
     )
 
 
@@ -100,6 +89,8 @@ class Pool(ABC):
 
     capacity: int = 1
     _needs_pickling = False
+    _isolate = False
+    _breaks = 0  # since an evaluation was finished
 
     def __init__(self) -> None:
         self._unfinished: dict[Key, tuple[Call, NDArray[Any]]] = {}  # in order of submission
@@ -108,8 +99,7 @@ class Pool(ABC):
         """Ask for an evaluation; keys of unfinished ones differ."""
         if self._needs_pickling:
             call.check()
-        self._unfinished[key] = call, x
-        self._start(key)
+        self._unfinished[key] = call.isolated() if self._isolate else call, x
 
     def next(self) -> Finished:
         """Wait for one that is finished."""
@@ -117,6 +107,7 @@ class Pool(ABC):
             raise RuntimeError("no evaluation is unfinished: submit one first")
         key, outcome = self._wait()
         del self._unfinished[key]
+        self._breaks = 0
         return key, outcome
 
     def close(self) -> None:
@@ -129,11 +120,19 @@ class Pool(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self, key: Key) -> None:
-        """Start an evaluation, in pools that do not wait until `next` needs one."""
-
     @abstractmethod
     def _wait(self) -> Finished: ...
+
+    def _mend(self, error: BaseException) -> None:
+        # It cannot be known which evaluation has killed its worker. So the unfinished ones are repeated and, from then
+        # on, all are made in processes of their own: those that die there are the ones
+        self._breaks, self._isolate = self._breaks + 1, True
+        if self._breaks > MAX_BREAKS:
+            raise RuntimeError(
+                f"worker processes have died {self._breaks} times in a row, with no evaluation finished: {error}"
+            ) from error
+        _log.warning("a worker process has died; from now on each evaluation is made in a process of its own")
+        self._unfinished = {key: (call.isolated(), x) for key, (call, x) in self._unfinished.items()}
 
 
 class SerialPool(Pool):
@@ -171,41 +170,7 @@ class MapPool(SerialPool):
         return self._finished.popleft()
 
 
-class MendingPool(Pool):
-    """A pool that goes on when worker processes die.
-
-    It cannot be known which evaluation has killed its worker. So the unfinished ones are repeated and, from then on,
-    all are made in processes of their own: those that die there are the ones.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._breaks: int | None = None  # since an evaluation has been finished; None where there was none ever
-
-    def next(self) -> Finished:
-        """Wait for one that is finished."""
-        finished = super().next()
-        self._breaks = self._breaks and 0
-        return finished
-
-    def _task(self, key: Key) -> tuple[Key, Call, NDArray[Any]]:
-        call, x = self._unfinished[key]
-        return key, call if self._breaks is None else call.isolated(), x
-
-    def _mend(self, error: BaseException) -> None:
-        self._breaks = (self._breaks or 0) + 1
-        if self._breaks > MAX_BREAKS:
-            raise RuntimeError(
-                f"worker processes have died {self._breaks} times in a row without finishing an evaluation, although "
-                f"evaluations were made in other processes: {error}"
-            ) from error
-        _log.warning(
-            "a worker process has died; %d evaluations are repeated, each in a process of its own from now on",
-            len(self._unfinished),
-        )
-
-
-class JoblibPool(MendingPool):
+class JoblibPool(Pool):
     """Workers of joblib in its active backend, one pool of them for all evaluations.
 
     Evaluations are started when `next` needs one and none is running; those submitted later wait for these.
@@ -216,25 +181,27 @@ class JoblibPool(MendingPool):
         backend, _ = get_active_backend()
         in_threads = getattr(backend, "supports_sharedmem", False)
         self.capacity, self._needs_pickling = n_jobs, not in_threads
-        self._stop = threading.Event() if in_threads else None
-        self._parent = os.getpid() if _is_loky(backend) else None
+        self._stop = Event()
+        if in_threads:
+            self._worker = Worker(stop=self._stop, environment=isolation.share_of_cores(n_jobs))
+        else:
+            self._worker = Worker(parent=os.getpid() if _is_loky(backend) else None)
         self._results: Iterator[Finished] = iter(())
         self._is_open = True
-        self._parallel = joblib.Parallel(
-            n_jobs,
-            return_as="generator_unordered" if getattr(backend, "supports_return_generator", False) else "list",
-            batch_size=1,  # fast evaluations do not make slow ones wait for each other
-            mmap_mode="c",  # large arrays that the function holds can be written to
-        )
-        self._parallel.__enter__()
+        self._options = {
+            "n_jobs": n_jobs,
+            "return_as": "generator_unordered" if getattr(backend, "supports_return_generator", False) else "list",
+            "batch_size": 1,  # fast evaluations do not make slow ones wait for each other
+            "mmap_mode": "c",  # large arrays that the function holds can be written to
+        }
+        self._parallel = joblib.Parallel(**self._options).__enter__()
 
     def close(self) -> None:
         """Stop the workers where they are evaluating; idle ones are kept by joblib for others."""
         if not self._is_open:
             return
         self._is_open = False
-        if self._stop is not None:
-            self._stop.set()
+        self._stop.set()
         if self._unfinished and hasattr(self._results, "close"):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*tasks ", UserWarning)  # that they are dropped, as is asked
@@ -247,15 +214,17 @@ class JoblibPool(MendingPool):
             try:
                 return next(self._results)
             except StopIteration:
-                tasks = [self._task(key) for key in self._unfinished]
-                options = {"parent": self._parent, "stop": self._stop}
-                self._results = iter(self._parallel(joblib.delayed(_run)(*task, **options) for task in tasks))
+                run = joblib.delayed(partial(_run, self._worker))
+                tasks = list(self._unfinished.items())
+                self._results = iter(self._parallel(run(key, *task) for key, task in tasks))
             except BrokenExecutor as error:
                 self._mend(error)
                 self._results = iter(())
+                self._parallel.__exit__(None, None, None)  # it may still hold tasks
+                self._parallel = joblib.Parallel(**self._options).__enter__()
 
 
-class ExecutorPool(MendingPool):
+class ExecutorPool(Pool):
     """An executor of the caller: anything with a method ``submit`` that returns futures. It is never shut down.
 
     Parameters
@@ -269,7 +238,12 @@ class ExecutorPool(MendingPool):
         self.capacity = _capacity(executor)
         self._executor = executor
         self._futures: dict[Key, Any] = {}
-        self._finished: queue.SimpleQueue[tuple[Key, Any, Any]] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[tuple[Key, Any, Any]] = queue.SimpleQueue()
+
+    def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
+        """Send it to the executor."""
+        super().submit(key, call, x)
+        self._start(key)
 
     def close(self) -> None:
         """Cancel what has not begun."""
@@ -279,17 +253,16 @@ class ExecutorPool(MendingPool):
         self._futures.clear()
 
     def _start(self, key: Key) -> None:
-        executor = self._executor
         try:
-            future = self._send(*self._task(key))
+            future = self._send(key, *self._unfinished[key])
         except BrokenExecutor as error:
-            self._finished.put((key, executor, error))
+            self._arrived.put((key, self._executor, error))
             return
         self._futures[key] = future
-        future.add_done_callback(lambda future: self._done(key, executor, future))
+        future.add_done_callback(partial(self._done, key, self._executor))
 
     def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
-        return self._executor.submit(_run, key, call, x)
+        return self._executor.submit(_run, Worker(), key, call, x)
 
     def _done(self, key: Key, executor: Any, future: Any) -> None:
         # futures are dropped at once: results of those that are kept are made again by dask when a worker is lost
@@ -299,30 +272,31 @@ class ExecutorPool(MendingPool):
             result = future.result()
         except BaseException as error:
             result = error
-        self._finished.put((key, executor, result))
+        self._arrived.put((key, executor, result))
 
     def _wait(self) -> Finished:
         while True:
-            key, executor, result = self._finished.get()
-            if key not in self._unfinished:  # repeated, after its executor broke, and finished in the meantime
-                continue
+            key, executor, result = self._arrived.get()
+            failed = isinstance(result, BaseException)
+            if key not in self._unfinished or (failed and executor is not self._executor):
+                continue  # of an executor that broke; it has been repeated since
             if isinstance(result, BrokenExecutor):
-                if executor is self._executor:
-                    self._renew(result)
-            elif type(result).__name__ == "KilledWorker":  # of dask, which has tried several workers
-                if self._breaks is not None:
+                self._renew(result)
+            elif type(result).__name__ == "KilledWorker":  # of dask; a task beside it may be to blame
+                call, x = self._unfinished[key]
+                if call.timeout is not None:
                     return key, Outcome(failure="killed", message=str(result))
-                self._mend(result)
-                self._start(key)
-            elif isinstance(result, BaseException):
+                self._isolate = True
+                self.submit(key, call, x)
+            elif failed:
                 raise result
             else:
                 return result
 
     def _renew(self, error: BrokenExecutor) -> None:
         raise RuntimeError(
-            f"workers={self._executor!r} is broken, a worker process has died: {error}; with workers=<int> a broken pool "
-            "is replaced, and with timeout= evaluations cannot break one"
+            f"workers={self._executor!r} is broken, a worker process has died: {error}; with workers=<int> a broken "
+            "pool is replaced, and with timeout= evaluations cannot break one"
         ) from error
 
 
@@ -333,31 +307,45 @@ class LokyPool(ExecutorPool):
 
     def __init__(self, n_jobs: int) -> None:
         self._n_jobs = n_jobs
+        # sent when there is room: loky's own queue could not be given up, nor calls in it be cancelled
+        self._waiting: deque[Key] = deque()
         super().__init__(self._new_executor())
 
     def close(self) -> None:
         """Kill the processes."""
+        self._futures.clear()
         super().close()
         self._executor.shutdown(wait=True, kill_workers=True)
 
     def _new_executor(self) -> ProcessPoolExecutor:
-        limit = str(max(1, joblib.cpu_count() // self._n_jobs))
-        return ProcessPoolExecutor(self._n_jobs, env={name: os.environ.get(name, limit) for name in THREAD_LIMITS})
+        return ProcessPoolExecutor(self._n_jobs, env=isolation.share_of_cores(self._n_jobs))
+
+    def _start(self, key: Key) -> None:
+        self._waiting.append(key)
+        self._send_waiting()
+
+    def _wait(self) -> Finished:
+        finished = super()._wait()
+        self._send_waiting()
+        return finished
+
+    def _send_waiting(self) -> None:
+        while self._waiting and len(self._futures) < 2 * self._n_jobs:
+            super()._start(self._waiting.popleft())
 
     def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
-        return self._executor.submit(_run_nested, key, call, x, parent=os.getpid())
+        return self._executor.submit(_run_nested, Worker(parent=os.getpid()), key, call, x)
 
     def _renew(self, error: BrokenExecutor) -> None:
         self._mend(error)
         self._executor.shutdown(wait=True, kill_workers=True)
         self._executor = self._new_executor()
-        arrived = [self._finished.get() for _ in range(self._finished.qsize())]
+        arrived = [self._arrived.get() for _ in range(self._arrived.qsize())]
         values = {item[0]: item for item in arrived if not isinstance(item[2], BaseException)}
         for item in values.values():
-            self._finished.put(item)
-        for key in self._unfinished:
-            if key not in values:
-                self._start(key)
+            self._arrived.put(item)
+        self._waiting = deque(key for key in self._unfinished if key not in values)
+        self._send_waiting()
 
 
 class ThreadPool(ExecutorPool):
@@ -365,7 +353,8 @@ class ThreadPool(ExecutorPool):
 
     def __init__(self, n_jobs: int) -> None:
         super().__init__(ThreadPoolExecutor(n_jobs))
-        self._stop = threading.Event()
+        self._stop = Event()
+        self._worker = Worker(stop=self._stop, environment=isolation.share_of_cores(n_jobs))
 
     def close(self) -> None:
         """End the threads; evaluations in processes of their own are killed, others cannot be interrupted."""
@@ -374,24 +363,19 @@ class ThreadPool(ExecutorPool):
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
-        return self._executor.submit(_run_nested, key, call, x, stop=self._stop)
+        return self._executor.submit(_run_nested, self._worker, key, call, x)
 
 
-def _run(
-    key: Key, call: Call, x: NDArray[Any], parent: int | None = None, stop: threading.Event | None = None
-) -> Finished:
-    """Evaluate in a worker: a process that ends with its parent, or a thread that `stop` ends between evaluations."""
-    if parent is not None:
-        isolation.end_with(parent)
-    if stop is not None:
-        isolation.stop_with(stop)
+def _run(worker: Worker, key: Key, call: Call, x: NDArray[Any]) -> Finished:
+    """Evaluate in a worker."""
+    worker.begin()
     return key, call(x)
 
 
-def _run_nested(*task: Any, **options: Any) -> Finished:
-    """The same for workers that joblib does not know of: inside of them it uses threads, not more processes."""
+def _run_nested(worker: Worker, key: Key, call: Call, x: NDArray[Any]) -> Finished:
+    """The same in one that joblib does not know of: inside it joblib uses threads, not more processes."""
     with joblib.parallel_config("threading"):
-        return _run(*task, **options)
+        return _run(worker, key, call, x)
 
 
 def _capacity(executor: Any) -> int:

@@ -13,9 +13,10 @@ from fuzz_cases import damage
 from optimize_cases import advance, assert_equal_results, same, values
 
 from sklearn_scb2o import CheckpointError, SCB2OOptimizer, SCB2OWarning
-from sklearn_scb2o.optimize.calls import Outcome
+from sklearn_scb2o.optimize.calls import Call, Outcome
 from sklearn_scb2o.optimize.checkpoint import Checkpoint, read_checkpoint
 from sklearn_scb2o.optimize.journal import Journal, JournaledPool
+from sklearn_scb2o.optimize.workers import make_pool
 
 POINT = np.array([0.5, 0.25])
 
@@ -366,6 +367,46 @@ def test_recorded_task_is_not_evaluated_again(journal_of):
     pool.next()
     assert len(journal_of().records) == 1
     assert inner.evaluated == []
+
+
+class Square:
+    def __init__(self, n):
+        self.left = n
+
+    def __call__(self, x):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return x @ x, np.array([x[0]])
+
+
+def test_serial_pool_is_journaled(journal_of):
+    points = np.random.default_rng(0).random((10, 3))
+    answers = []
+    for n in (4, 6):
+        with JournaledPool(make_pool(1, asynchronous=False), journal_of()) as pool:
+            call = Call(Square(n))
+            for i, x in enumerate(points):
+                pool.submit((i, "LG"), call, x)
+            with contextlib.suppress(KeyboardInterrupt):
+                answers = [pool.next()[1].value for _ in points]
+    assert answers == [(x @ x, np.array([x[0]])) for x in points]
+    assert len(journal_of().records) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_pools_of_processes_are_journaled(journal_of, asynchronous):
+    points = np.random.default_rng(0).random((10, 3))
+    runs = []
+    for _ in range(2):
+        with JournaledPool(make_pool(2, asynchronous=asynchronous), journal_of()) as pool:
+            assert pool.capacity == 2
+            for i, x in enumerate(points):
+                pool.submit((i, "L"), Call(np.linalg.norm), x)
+            runs.append([pool.next() for _ in points])
+    assert runs[0] == runs[1]
+    assert {key[0]: outcome.value for key, outcome in runs[1]} == dict(enumerate(np.linalg.norm(points, axis=1)))
 
 
 def test_capacity_is_that_of_the_pool(journal_of):
@@ -724,7 +765,7 @@ while True:
     if pid == 0:
         go_on()
         os._exit(0)
-    time.sleep(rng.uniform(0.0, 0.05))
+    time.sleep(rng.uniform(0.0, 0.05) * (1 + kills / 10))
     os.kill(pid, signal.SIGKILL)
     if os.waitpid(pid, 0)[1] == 0:
         break
