@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..particles.backend import Array, any_true
 from .history import History
 from .motion import Moments
+from .tickets import Tickets
 from .update import Update
 
 
@@ -20,7 +21,8 @@ class State:
     """Arrays lead with the axis of the R runs; positions are in internal coordinates, ``x = y * scale``."""
 
     y: Array  #: positions, (R, N, d)
-    spread: Array | Moments  #: mean spread of y, user units, (R,); or its moments, until somebody asks
+    #: mean spread of y, user units, (R,); or its moments, or None, until somebody asks
+    spread: Array | Moments | None
     lower_best: Array  #: smallest lower value seen, (R, 1)
     streams: list[list[np.random.Generator]]  #: of each run, one for each chunk of rows
     history: History
@@ -48,6 +50,7 @@ class State:
     n_failed: int | NDArray[np.int64] = 0
     failed_batches: int = 0  #: in a row, in which every run failed
     warned_failure: bool = False
+    tickets: Tickets | None = None  #: with points handed out one by one
     elapsed: float = 0.0  #: seconds spent before this process
 
     @property
@@ -56,24 +59,30 @@ class State:
         start, stop = self.rows
         return self.y if stop - start == self.y.shape[1] else self.y[:, start:stop, :]
 
-    def absorb(
-        self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType
-    ) -> None:
-        """Take in what an iteration has learned; told values L, G of shape (R, n)."""
-        dead = update.dead
-        self.pending = self.moved = False
-        self.n_iter += 1
-        n = L.shape[1]
+    @property
+    def latest(self) -> tuple[Array, Array, Array]:
+        """The points (R, n, d) that the consensus is made of, and their values (R, n)."""
+        if self.tickets is not None:
+            return self.tickets.y, self.tickets.L, self.tickets.G
+        return self.batch, self.told_lower, self.told_upper
+
+    def absorb(self, update: Update, rows: NDArray[np.intp] | None, xp: ModuleType) -> Any:
+        """Take in what was learned from `latest`, in which the values of `rows` are new (None: all).
+
+        Returns how many of these failed, per run.
+        """
+        y, L, G = self.latest
+        dead, n = update.dead, L.shape[1] if rows is None else len(rows)
+        failed, used = (
+            otherwise if mask is None else _count(mask if rows is None else _take(mask, rows, xp), xp)
+            for mask, otherwise in ((update.failed, 0), (update.evaluated_upper, n))
+        )
         self.nfev_lower += n
-        failed: Any = 0.0
-        if update.failed is not None:
-            failed = _count(update.failed, xp)
-            self.n_failed = self.n_failed + failed
-        used = n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
         self.nfev_upper = self.nfev_upper + used
-        self.told_lower, self.told_upper, self.weights = L, G, update.weights
-        self.lower_best = update.lower_best
+        self.n_failed = self.n_failed + failed
+        self.weights, self.lower_best = update.weights, update.lower_best
         self.m_lower = self.m_upper = None
+        self.pending = self.moved = False
 
         if dead is None:
             self.m, self.alive = update.consensus, None
@@ -84,12 +93,18 @@ class State:
                 self.alive = None if bool(xp.all(alive)) else alive
         else:
             self.m, self.alive = update.consensus, ~dead
-        self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
         if xp is np and dead is None and len(L) == 1:
-            self._renew_best_of_one(L, G, update)
+            self._renew_best_of_one(y, L, G, update)
         else:
-            self._renew_best(update, xp)
+            self._renew_best(y, L, G, update, xp)
+        return failed
 
+    def close(
+        self, update: Update, failed: Any, all_failed: bool, x_distance: Any, still_below: float | None, xp: ModuleType
+    ) -> None:
+        """End an iteration in which `failed` evaluations failed, per run."""
+        self.n_iter += 1
+        self.failed_batches = self.failed_batches + 1 if all_failed else 0
         if still_below is not None and (
             self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
         ):
@@ -99,15 +114,14 @@ class State:
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
 
-    def _renew_best(self, update: Update, xp: ModuleType) -> None:
+    def _renew_best(self, y: Array, L: Array, G: Array, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
 
         The challenger is the particle of largest weight in the batch.
         """
-        y = self.batch
         n_runs, n, d = y.shape
         index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
-        lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
+        lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (L, G))
         point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
             out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
@@ -124,7 +138,7 @@ class State:
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
 
-    def _renew_best_of_one(self, L: Array, G: Array, update: Update) -> None:
+    def _renew_best_of_one(self, y: Array, L: Array, G: Array, update: Update) -> None:
         """`_renew_best` of a single run on NumPy, where comparing numbers is many times cheaper than arrays."""
         i = int(update.weights.argmax())
         lower, upper = L.item(i), G.item(i)
@@ -133,7 +147,7 @@ class State:
             is_better = upper < best_upper or (upper == best_upper and lower < best_lower)
             if not (is_better or best_lower > _run_values(update.quantile)):
                 return
-        self.best_y = self.batch[:, i, :].copy()
+        self.best_y = y[:, i, :].copy()
         self.best_lower, self.best_upper = L[:, i : i + 1].copy(), G[:, i : i + 1].copy()
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,6 +161,8 @@ class State:
                 value = value.table()
             elif f.name == "injected":
                 value = [np.array(v) for v in value]
+            elif f.name == "tickets":
+                value = None if value is None else value.to_dict()
             elif f.name == "rows":
                 value = list(value)
             elif hasattr(value, "shape"):
@@ -174,6 +190,8 @@ class State:
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.copy() if name in on_host else as_array(value.copy())
+        if values["tickets"] is not None:
+            values["tickets"] = Tickets.from_dict(values["tickets"], as_array)
         values["streams"] = [[_generator(state) for state in run] for run in values["streams"]]
         values["history"] = History.from_table(values["history"], like.history.measure)
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]
@@ -195,6 +213,10 @@ def _run_values(x: Any) -> Any:
     if isinstance(x, float):
         return x
     return x.item() if isinstance(x, np.ndarray) and x.size == 1 else _host(x).reshape(-1)
+
+
+def _take(mask: Array, rows: NDArray[np.intp], xp: ModuleType) -> Array:
+    return mask[:, rows] if xp is np else xp.take(mask, xp.asarray(rows), axis=1)
 
 
 def _count(mask: Array, xp: ModuleType) -> NDArray[np.int64]:
