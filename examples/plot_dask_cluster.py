@@ -75,10 +75,11 @@ def main():
     print(f"{result.nfev} simulations in {seconds:.1f} s, {result.n_failed} failed")
     print("\n".join(f"{name:<34}{value:8.1f}" for name, value in zip(NAMES, result.x, strict=True)))
     print(
-        f"{product:.1%} product, {waste:.1%} waste, {heat:.1f} kW, cost {result.fun:.3f} per kg, L = {result.lower_fun:.1e}"
+        f"{product:.1%} product, {waste:.1%} waste, {heat:.1f} kW, cost {result.fun:.3f} per kg, "
+        f"L = {result.lower_fun:.1e}"
     )
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
     axes[0].semilogy(result.history["spread"])
     axes[0].set(xlabel="iteration", ylabel="spread of the designs")
     points = result.population.x[result.population.lower <= 1e-6]

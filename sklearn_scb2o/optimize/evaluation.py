@@ -290,7 +290,7 @@ def _raise(kind: str, outcome: Outcome, x: Floats) -> None:
     elif error.__traceback__ is None and outcome.message:  # it comes from another process
         error.add_note(outcome.message)
     error.add_note(
-        f"This happened while {name} was evaluated at {where}. With on_error='fail' such evaluations count as failed and "
-        "the run goes on; with checkpoint= a run that is started again goes on where it ended."
+        f"This happened while {name} was evaluated at {where}. With on_error='fail' such evaluations count as failed "
+        "and the run goes on; with checkpoint= a run that is started again goes on where it ended."
     )
     raise error

@@ -168,7 +168,8 @@ def minimize(
     store = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
     with Evaluator(
         lower, upper, make_pool(workers, asynchronous=asynchronous), args=args, vectorized=vectorized,
-        on_error=on_error, timeout=timeout, retries=retries, memory=memory, journal=None if store is None else store.journal,
+        on_error=on_error, timeout=timeout, retries=retries, memory=memory,
+        journal=None if store is None else store.journal,
     ) as evaluator:  # fmt: skip
         if store is not None:
             _resume(store, optimizer, evaluator)
