@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -13,13 +14,14 @@ from scipy.optimize import Bounds, OptimizeResult
 
 from ..exceptions import SCB2OWarning
 from ..particles.backend import Array
+from ..particles.selection import quantile_rank
 from .box import make_box
 from .history import History
 from .parameters import PAPER, Parameters, as_selector, check_count
 from .result import build_result
 from .savable import Savable
 from .schedules import Schedules
-from .state import State
+from .state import Counts, State
 from .stopping import Limits
 from .swarm import Swarm
 from .tickets import Tickets
@@ -334,12 +336,7 @@ class SCB2OOptimizer(Savable):
         20
         """
         rows = self._asked(ids, "needs_upper")
-        values = self._values("L", L, rows)
-        if rows is not None:
-            assert self._state.tickets is not None
-            values = self._state.tickets.with_values(rows, values, self._swarm)
-        needed = needed_upper(values, self._schedules.settings(self), self._state.lower_best, self._swarm.xp)
-        return self._unbatched(needed if rows is None else self._swarm.take(needed, rows))
+        return self._unbatched(self._needed(self._values("L", L, rows), rows))
 
     def tell(self, L: Any, G: Any, *, ids: Any = None, drift: Any = None) -> None:
         """Take the values of the pending batch and compute the new consensus.
@@ -374,23 +371,27 @@ class SCB2OOptimizer(Savable):
             raise ValueError("drift goes with whole batches: leave it out where ids are given")
         velocity = None if drift is None else swarm.velocities(drift, state)
         settings = self._schedules.settings(self)
+        needed = None if rows is None else np.asarray(self._needed(L, rows))
         # from here on nothing is refused
         if rows is None:
             state.told_lower, state.told_upper = L, G
-        elif len(rows) == 0:
-            return
         else:
             assert state.tickets is not None
-            state.tickets.take_in(state, rows, L, G, swarm)
-        update = update_consensus(*state.latest, settings, state.lower_best, swarm.xp)
-        failed = state.absorb(update, rows, swarm.xp)
-        state.drift = velocity
-        all_failed = update.dead is not None and bool(swarm.xp.all(update.dead))
+            assert needed is not None
+            state.tickets.take_in(state, rows, L, G, needed[0], swarm)
+        points, lower, upper = state.latest
         if state.tickets is not None:
-            closed = state.tickets.close(L.shape[1], failed)
-            if closed is None:
+            upper = state.tickets.compared_upper(swarm)
+        update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp)
+        counts = Counts.of_batch(update, L.shape[1], swarm.xp) if needed is None else _counts(L, G, needed)
+        state.absorb(update, counts, swarm.xp)
+        state.drift = velocity
+        failed, all_failed = counts.failed, update.dead is not None and bool(swarm.xp.all(update.dead))
+        if state.tickets is not None:
+            failed = state.tickets.complete(counts)
+            if failed is None:
                 return
-            failed, all_failed = closed
+            all_failed = failed >= self.n_particles
             swarm.settle(state)
         state.close(
             update,
@@ -400,7 +401,7 @@ class SCB2OOptimizer(Savable):
             None if self.limits.stagnation is None else self.limits.still_below(state, swarm.scale, swarm.xp),
             swarm.xp,
         )
-        if update.dead is not None or all_failed:
+        if all_failed or (update.dead is not None and state.tickets is None):
             self._report_failures(update.dead)
 
     def tell_consensus(self, L: Any, G: Any) -> None:
@@ -504,6 +505,20 @@ class SCB2OOptimizer(Savable):
         shape = self._value_shape if rows is None else (len(rows),)
         return as_values(name, values, shape, self._state.y, self._swarm.xp, self._swarm.device)
 
+    def _needed(self, L: Array, rows: Any) -> Array:
+        """Where the upper value matters, given the lower values of a batch, or of particles that are out."""
+        state, swarm, settings = self._state, self._swarm, self._schedules.settings(self)
+        if rows is None:
+            return needed_upper(L, settings, state.lower_best, swarm.xp)
+        assert state.tickets is not None
+        present = state.tickets.present(rows, L, swarm)
+        known = np.count_nonzero(np.asarray(present) < np.inf)
+        if known < quantile_rank(settings.beta, self.n_particles):
+            return np.inf > L  # each may be inside the quantile in the end
+        # the softness of the selection may still grow: the fewer are known, the more particles are asked for
+        settings = replace(settings, beta=min(1.0, settings.beta * (2.0 - known / self.n_particles)))
+        return swarm.take(needed_upper(present, settings, state.lower_best, swarm.xp), rows)
+
     def _asked(self, ids: Any, call: str) -> Any:
         """The particles that were handed out under these numbers; None for a batch, which must be pending."""
         state = self._state
@@ -554,3 +569,10 @@ class SCB2OOptimizer(Savable):
                 SCB2OWarning,
                 stacklevel=3,
             )
+
+
+def _counts(L: Array, G: Array, needed: NDArray[np.bool_]) -> Counts:
+    """Counts of values of a single run, (1, k), of which G was needed in some rows."""
+    L, G = np.asarray(L), np.asarray(G)
+    failed = ~(np.inf > L) | (np.isnan(G) & needed)
+    return Counts(L.shape[1], int(np.sum(~np.isnan(G) | needed)), int(np.sum(failed)))

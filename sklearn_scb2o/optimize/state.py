@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,20 @@ from .history import History
 from .motion import Moments
 from .tickets import Tickets
 from .update import Update
+
+
+class Counts(NamedTuple):
+    """Evaluations that were told: of L, of G, and those that failed; the last two per run where they differ."""
+
+    lower: int
+    upper: Any
+    failed: Any
+
+    @classmethod
+    def of_batch(cls, update: Update, n: int, xp: ModuleType) -> Counts:
+        """Those of a batch of n."""
+        used, failed = (None if mask is None else _count(mask, xp) for mask in (update.evaluated_upper, update.failed))
+        return cls(n, n if used is None else used, 0 if failed is None else failed)
 
 
 @dataclass(eq=False)
@@ -66,20 +80,13 @@ class State:
             return self.tickets.y, self.tickets.L, self.tickets.G
         return self.batch, self.told_lower, self.told_upper
 
-    def absorb(self, update: Update, rows: NDArray[np.intp] | None, xp: ModuleType) -> Any:
-        """Take in what was learned from `latest`, in which the values of `rows` are new (None: all).
-
-        Returns how many of these failed, per run.
-        """
+    def absorb(self, update: Update, counts: Counts, xp: ModuleType) -> None:
+        """Take in what was learned from `latest`, and how many of its values are new."""
         y, L, G = self.latest
-        dead, n = update.dead, L.shape[1] if rows is None else len(rows)
-        failed, used = (
-            otherwise if mask is None else _count(mask if rows is None else _take(mask, rows, xp), xp)
-            for mask, otherwise in ((update.failed, 0), (update.evaluated_upper, n))
-        )
-        self.nfev_lower += n
-        self.nfev_upper = self.nfev_upper + used
-        self.n_failed = self.n_failed + failed
+        dead = update.dead
+        self.nfev_lower += counts.lower
+        self.nfev_upper = self.nfev_upper + counts.upper
+        self.n_failed = self.n_failed + counts.failed
         self.weights, self.lower_best = update.weights, update.lower_best
         self.m_lower = self.m_upper = None
         self.pending = self.moved = False
@@ -97,7 +104,6 @@ class State:
             self._renew_best_of_one(y, L, G, update)
         else:
             self._renew_best(y, L, G, update, xp)
-        return failed
 
     def close(
         self, update: Update, failed: Any, all_failed: bool, x_distance: Any, still_below: float | None, xp: ModuleType
@@ -213,10 +219,6 @@ def _run_values(x: Any) -> Any:
     if isinstance(x, float):
         return x
     return x.item() if isinstance(x, np.ndarray) and x.size == 1 else _host(x).reshape(-1)
-
-
-def _take(mask: Array, rows: NDArray[np.intp], xp: ModuleType) -> Array:
-    return mask[:, rows] if xp is np else xp.take(mask, xp.asarray(rows), axis=1)
 
 
 def _count(mask: Array, xp: ModuleType) -> NDArray[np.int64]:

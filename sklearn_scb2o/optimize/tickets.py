@@ -12,7 +12,7 @@ from ..particles.backend import Array
 from .motion import Step, move
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state import Counts, State
     from .swarm import Swarm
 
 #: Part of the particles whose values must be known before any moves: a consensus of a few points is none.
@@ -33,6 +33,7 @@ class Tickets:
     L: Array  #: the values there, (1, N); NaN where it never was
     G: Array
     known: NDArray[np.bool_]  #: whether it ever was, (N,)
+    waived: NDArray[np.bool_]  #: whether G was not needed there, (N,)
     next_number: int
     n_told: int = 0  #: since the last iteration was closed
     n_failed: int = 0  #: of them
@@ -46,7 +47,8 @@ class Tickets:
             np.full(n, -1), np.zeros(n, dtype=bool), np.full(n, evaluated), swarm.copy(state.y),
             swarm.copy(state.told_lower) if evaluated else unknown,
             swarm.copy(state.told_upper) if evaluated else swarm.copy(unknown),
-            np.full(n, evaluated), state.nfev_lower,
+            np.full(n, evaluated), np.isnan(np.asarray(state.told_upper))[0] if evaluated else np.zeros(n, dtype=bool),
+            state.nfev_lower,
         )  # fmt: skip
 
     @property
@@ -84,30 +86,39 @@ class Tickets:
         self.here[rows] = True
         return self.number[rows].copy(), swarm.take(state.y, rows)
 
-    def with_values(self, rows: NDArray[np.intp], L: Array, swarm: Swarm) -> Array:
-        """The lower values that are known, (1, N), with those of some particles replaced."""
-        return swarm.put(swarm.copy(self.L), rows, L)
+    def present(self, rows: NDArray[np.intp], L: Array, swarm: Swarm) -> Array:
+        """Lower values where the particles are, (1, N), with new ones for some; NaN where they are not known.
 
-    def take_in(self, state: State, rows: NDArray[np.intp], L: Array, G: Array, swarm: Swarm) -> None:
-        """Note the values of particles that are out."""
+        What is not needed among these will not be when the others are known, too.
+        """
+        told = swarm.array(self.told[None])
+        return swarm.put(swarm.xp.where(told, self.L, swarm.xp.full_like(self.L, np.nan)), rows, L)
+
+    def take_in(
+        self, state: State, rows: NDArray[np.intp], L: Array, G: Array, needed: NDArray[np.bool_], swarm: Swarm
+    ) -> None:
+        """Note the values of particles that are out, and where G was needed."""
         self.y = swarm.put(self.y, rows, swarm.take(state.y, rows))
         self.L, self.G = swarm.put(self.L, rows, L), swarm.put(self.G, rows, G)
         self.number[rows] = -1
         self.here[rows] = False
         self.told[rows] = self.known[rows] = True
+        # values that are told all at once are a batch, which is as it is
+        self.waived[rows] = ~needed & np.isnan(np.asarray(G)[0]) & (len(rows) < len(self.told))
 
-    def close(self, n: int, failed: Any) -> tuple[int, bool] | None:
-        """Count n values that were told, some of which failed; where they complete an iteration, how many failed in it.
-
-        And whether all of them did.
-        """
-        self.n_told += n
-        self.n_failed += int(np.sum(failed))
+    def complete(self, counts: Counts) -> int | None:
+        """Count what was told; where that completes an iteration, how many evaluations failed in it."""
+        self.n_told += counts.lower
+        self.n_failed += counts.failed
         if self.n_told < len(self.told):
             return None
         self.n_told -= len(self.told)
         n_failed, self.n_failed = self.n_failed, 0
-        return n_failed, n_failed >= len(self.told)
+        return n_failed
+
+    def compared_upper(self, swarm: Swarm) -> Array:
+        """G as the consensus compares it: what was not needed is as bad as can be."""
+        return swarm.xp.where(swarm.array(self.waived[None]), np.inf, self.G)
 
     def to_dict(self) -> dict[str, Any]:
         """Copies of all fields, with arrays of NumPy."""

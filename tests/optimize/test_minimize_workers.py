@@ -204,7 +204,7 @@ def test_asynchronous_workers_do_not_wait_for_a_slow_one():
     with ThreadPoolExecutor(2) as workers:
         result = run(simulate, workers=workers, asynchronous=True, n_particles=20, max_iter=10)
     assert slow.is_set()
-    assert result.nfev_lower == 10 * 20 + 1
+    assert result.nfev_lower in (201, 202)  # one more was being evaluated
 
 
 @pytest.mark.parametrize("max_evals", [1, 2, 50, 51])
@@ -218,7 +218,7 @@ def test_asynchronous_runs_keep_the_budget(objectives, max_evals):
 def test_asynchronous_loky_workers():
     result = run(workers=2, asynchronous=True)
     assert result.nit == 6
-    assert result.nfev_lower == 6 * 12 + 1
+    assert result.nfev_lower in (73, 74)
 
 
 @pytest.mark.parametrize("options", [{"vectorized": True}, {"track_consensus": True}, {"workers": map}])
