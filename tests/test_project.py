@@ -3,6 +3,8 @@ import importlib
 import inspect
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ PACKAGE = ROOT / "sklearn_scb2o"
 # a package may import from those before it, and from itself
 LAYERS = ("particles", "optimize", "model_selection")
 
-PUBLIC = ["sklearn_scb2o", *(f"sklearn_scb2o.{name}" for name in (*LAYERS, "problems"))]
+PUBLIC = ["sklearn_scb2o", *(f"sklearn_scb2o.{name}" for name in (*LAYERS, "problems", "command_line"))]
 
 
 def imported_names(path):
@@ -30,7 +32,7 @@ def imported_names(path):
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_import_downwards_only(layer):
     above = LAYERS[LAYERS.index(layer) + 1 :]
-    forbidden = {f"sklearn_scb2o.{name}" for name in (*above, "problems", "reproduce", "__main__")}
+    forbidden = {f"sklearn_scb2o.{name}" for name in (*above, "problems", "reproduce", "command_line", "__main__")}
     if layer != "model_selection":
         forbidden.add("sklearn")
     for path in (PACKAGE / layer).rglob("*.py"):
@@ -47,9 +49,14 @@ def test_kernels_import_nothing_of_the_package_but_each_other():
 @pytest.mark.parametrize("name", PUBLIC)
 def test_all_is_what_is_public(name):
     module = importlib.import_module(name)
-    public = {n for n, v in vars(module).items() if not (n.startswith("_") or inspect.ismodule(v))}
     packages = {n for n in module.__all__ if inspect.ismodule(getattr(module, n))}
+    public = {n for n, v in vars(module).items() if not (n.startswith("_") or inspect.ismodule(v))}
     assert set(module.__all__) == public | packages
+
+
+def test_worker_processes_do_not_load_scikit_learn():
+    code = "import sys, sklearn_scb2o.optimize.workers; sys.exit('sklearn' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -11,17 +11,21 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
+from .checkpoint import Checkpoint
 from .evaluation import Evaluator
+from .loop import BatchLoop, TicketLoop, evaluate_consensus
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
 from .polish import polish_result
 from .result import LIMITS
+from .workers import make_pool
 
 _log = logging.getLogger("sklearn_scb2o")
 
 #: Iterations where neither max_iter, max_evals nor max_time is given.
 DEFAULT_MAX_ITER = 1000
 STOPPED_BY_CALLBACK, INTERRUPTED = 6, 7
+POLISHED = ("x", "fun", "lower_fun", "nit")  # fields of the result of a local search
 
 
 def minimize(
@@ -31,6 +35,14 @@ def minimize(
     *,
     args: tuple[Any, ...] = (),
     vectorized: bool = False,
+    workers: Any = 1,
+    asynchronous: bool = False,
+    on_error: str = "raise",
+    timeout: float | None = None,
+    retries: int = 0,
+    memory: Any = None,
+    checkpoint: Any = None,
+    checkpoint_every: int = 10,
     callback: Callable[..., Any] | None = None,
     track_consensus: bool = False,
     polish: bool = False,
@@ -57,7 +69,32 @@ def minimize(
     args : tuple
         Further arguments of both functions.
     vectorized : bool
-        The functions take points of shape (n, d) and return (n,).
+        The functions take points of shape (n, d) and return (n,). They are called in this process.
+    workers : int, concurrent.futures.Executor or map-like callable
+        Who evaluates. A number of processes (-1: one per core), or of whatever the active `joblib.parallel_config`
+        names: threads, dask, ray; an executor, such as that of a dask client or `mpi4py.futures`; a callable as `map`.
+        The result does not depend on it.
+    asynchronous : bool
+        Whether each worker gets a new point as soon as it is free, so that no one waits for the slowest of a batch:
+        for run times that vary. Particles then move with what is known at the time, so that the result depends on
+        which evaluation is finished first.
+    on_error : {"raise", "fail"}
+        Whether an exception, a time-out or the death of a worker process ends the run, or counts as a failed
+        evaluation.
+    timeout : float, optional
+        Seconds that an evaluation may take. Each worker then has a further process for the evaluations, which is killed
+        and started again, so that one that hangs or crashes takes nothing with it. inf: that alone.
+    retries : int
+        Further attempts at an evaluation that raises, takes too long or crashes.
+    memory : str, path or joblib.Memory, optional
+        Where values of points are kept and looked up, for deterministic functions.
+    checkpoint : str or path, optional
+        File in which the run is kept, and from which it goes on where the file exists already, with the same parameters
+        but for limits. Each evaluation that is finished is added to a journal beside it, so that a run that is killed
+        loses only those in flight; that of deterministic functions then ends, to the bit, as if it had not been
+        killed (not with `asynchronous`, where order matters).
+    checkpoint_every : int
+        Iterations between two rewritings of that file.
     callback : callable, optional
         Called after each iteration, as ``callback(intermediate_result=result)`` if its parameter has that name, else
         as ``callback(x)`` with the consensus point. May raise StopIteration.
@@ -80,6 +117,8 @@ def minimize(
         With ``x``, ``fun`` (G there), ``lower_fun`` (L there), ``consensus``, ``best``, ``population``, ``nit``,
         ``nfev_lower``, ``nfev_upper``, ``nfev``, ``n_failed``, ``success``, ``status``, ``message``, ``history``; see
         `SCB2OOptimizer.result`. ``success`` says that the particles have met; a limit reached before is no success.
+        ``failures`` counts failed evaluations by kind ("exception", "invalid", "timeout", "killed", "nan"), and
+        ``failure_log`` has the last of them, with point and traceback.
 
     Raises
     ------
@@ -118,32 +157,53 @@ def minimize(
     budget = options.pop("max_evals", None)  # counted here, with the evaluations of consensus points
     if budget is not None:
         check_count("max_evals", budget, least=0)
+    if vectorized and not (workers is None or workers == 1):
+        raise ValueError(f"vectorized=True with workers={workers!r}: a batch is one call, so leave workers at 1")
+    if asynchronous and (vectorized or track_consensus):
+        raise ValueError(
+            "asynchronous=True evaluates point by point without a pause: it goes neither with vectorized=True nor with "
+            "track_consensus=True"
+        )
     optimizer = (SCB2OOptimizer.from_paper if preset else SCB2OOptimizer)(bounds, **options)
-    evaluator = Evaluator(lower, upper, args, vectorized)
-    call_back = _as_callback(callback)
-    stopped: tuple[int, str] | None = None
-    with tqdm(total=optimizer.limits.max_iter, disable=not disp, unit="it", desc="scb2o") as bar:
-        while not (optimizer.stop() or _budget_is_spent(optimizer, evaluator, budget)):
+    store = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
+    with Evaluator(
+        lower, upper, make_pool(workers, asynchronous=asynchronous), args=args, vectorized=vectorized,
+        on_error=on_error, timeout=timeout, retries=retries, memory=memory,
+        journal=None if store is None else store.journal,
+    ) as evaluator:  # fmt: skip
+        if store is not None:
+            _resume(store, optimizer, evaluator)
+        loop = _make_loop(optimizer, evaluator, budget, asynchronous, track_consensus)
+        call_back = _as_callback(callback)
+        stopped: tuple[int, str] | None = None
+        with _progress_bar(optimizer, budget, disp) as bar:
             try:
-                _iterate(optimizer, evaluator, track_consensus)
-                bar.update()
-                if disp:
-                    bar.set_postfix(
-                        evals=evaluator.nfev_lower, spread=f"{float(optimizer.history.last('spread')[0]):.1e}"
-                    )
-                if call_back is not None and call_back(optimizer):
-                    stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
-                    break
+                for _ in loop:
+                    bar.update()
+                    if disp:
+                        bar.set_postfix(_figures(optimizer, evaluator))
+                    if store is not None and store.is_due(optimizer.n_iter):
+                        store.write(optimizer, unsettled=loop.unsettled, evaluator=evaluator.state())
+                    if call_back is not None and call_back(optimizer):
+                        stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
+                        break
+                if stopped is None:
+                    evaluate_consensus(optimizer, evaluator)
             except KeyboardInterrupt:
                 stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
-                break
-    if stopped is None and not track_consensus and optimizer.consensus is not None:
-        _evaluate_consensus(optimizer, evaluator)
-    result = optimizer.result
-    if polish and stopped is None and result.x is not None:
-        result = polish_result(result, evaluator, optimizer.bounds, budget)
+            except RuntimeError as error:
+                if evaluator.failure_log:
+                    error.add_note(f"The last evaluation that failed:\n{evaluator.failure_log[-1]['message']}")
+                raise
+        result = optimizer.result
+        if polish and stopped is None and result.x is not None:
+            result = _polish(result, evaluator, optimizer, budget, store)
+        if stopped is None and store is not None:
+            polished = {name: result[name] for name in POLISHED} if polish else None
+            store.write(optimizer, evaluator=evaluator.state(), polished=polished)
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
+    result.failures, result.failure_log = dict(evaluator.failures), list(evaluator.failure_log)
     if stopped is not None:
         result.success, (result.status, result.message) = False, stopped
     elif not optimizer.stop():
@@ -155,28 +215,56 @@ def minimize(
     return result
 
 
-def _iterate(optimizer: SCB2OOptimizer, evaluator: Evaluator, track_consensus: bool) -> None:
-    x = np.asarray(optimizer.ask())
-    if evaluator.is_joint:
-        L, G = evaluator.both(x)
-    else:
-        L = evaluator.lower(x)
-        G = evaluator.upper(x, np.asarray(optimizer.needs_upper(L)))
-    optimizer.tell(L, G)
-    if track_consensus:
-        _evaluate_consensus(optimizer, evaluator)
+def _make_loop(
+    optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, asynchronous: bool, track_consensus: bool
+) -> BatchLoop | TicketLoop:
+    if asynchronous:
+        return TicketLoop(optimizer, evaluator, budget)
+    return BatchLoop(optimizer, evaluator, budget, track_consensus)
 
 
-def _evaluate_consensus(optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
-    point = np.asarray(optimizer.consensus)[None, :]
-    if np.isfinite(point).all():
-        L, G = evaluator.both(point)
-        optimizer.tell_consensus(L[0], G[0])
+def _resume(store: Checkpoint, optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
+    """Go on where a checkpoint ends; without one, write the first."""
+    if store.contents is None:
+        store.write(optimizer, evaluator=evaluator.state())
+        return
+    store.restore(optimizer)
+    if "evaluator" in store.contents:
+        evaluator.load_state(store.contents["evaluator"])
+    _log.info("resumed from %s after %d iterations", store.path, optimizer.n_iter)
 
 
-def _budget_is_spent(optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None) -> bool:
-    """Whether another batch and the consensus point do not fit; tracked consensus points count too."""
-    return budget is not None and evaluator.nfev_lower + optimizer.batch_size + 1 > budget
+def _polish(
+    result: OptimizeResult,
+    evaluator: Evaluator,
+    optimizer: SCB2OOptimizer,
+    budget: int | None,
+    store: Checkpoint | None,
+) -> OptimizeResult:
+    """The result of a local search, or that of the run before where nothing has changed since."""
+    known = store.contents.get("polished") if store is not None and store.contents is not None else None
+    if known is not None and known["nit"] == result.nit:
+        result.update(known)
+        return result
+    return polish_result(result, evaluator, optimizer.bounds, budget)
+
+
+def _progress_bar(optimizer: SCB2OOptimizer, budget: int | None, disp: bool) -> Any:
+    """A bar of the iterations, as far as their number is known."""
+    totals = [optimizer.limits.max_iter, None if budget is None else (budget - 1) // optimizer.batch_size]
+    total = min((total for total in totals if total is not None), default=None)
+    return tqdm(total=total, initial=optimizer.n_iter, disable=not disp, unit="it", desc="scb2o")
+
+
+def _figures(optimizer: SCB2OOptimizer, evaluator: Evaluator) -> dict[str, Any]:
+    """What the bar shows: evaluations, the best point, how far the particles are apart, failures."""
+    best = optimizer.intermediate_result().best
+    figures = {
+        "evals": evaluator.nfev_lower, "L": f"{best.lower:.3g}", "G": f"{best.upper:.3g}",
+        "spread": f"{float(optimizer.history.last('spread')[0]):.1e}",
+    }  # fmt: skip
+    failed = sum(evaluator.failures.values())
+    return {**figures, "failed": failed} if failed else figures
 
 
 def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimizer], bool] | None:

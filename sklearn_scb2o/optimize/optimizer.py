@@ -9,25 +9,29 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult
 
 from ..exceptions import SCB2OWarning
 from ..particles.backend import Array
+from ..particles.selection import quantile_rank
 from .box import make_box
 from .history import History
 from .parameters import PAPER, Parameters, as_selector, check_count
 from .result import build_result
+from .savable import Savable
 from .schedules import Schedules
-from .state import State
+from .state import Counts, State
 from .stopping import Limits
 from .swarm import Swarm
+from .tickets import Tickets
 from .update import needed_upper, update_consensus
 from .values import as_start, as_values, make_streams, pick_dtype, pick_namespace
 
-_NOTHING_ASKED = "tell() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
+_NOTHING_ASKED = "{}() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
 
 
-class SCB2OOptimizer:
+class SCB2OOptimizer(Savable):
     r"""Derivative-free bi-level optimization by soft consensus: minimise G over the minimisers of L.
 
     N particles move towards a consensus point and explore around it. Per iteration, with the values L_i, G_i of the
@@ -259,23 +263,47 @@ class SCB2OOptimizer:
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
-    def ask(self) -> Array:
-        """Return the next batch of points to evaluate.
+    def ask(self, n: int | None = None) -> Any:
+        """Return the next points to evaluate: a batch, or, as others are still being evaluated, n of them.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many points (of a single run, without `batch_size`). They come with running numbers under which `tell`
+            takes their values, in any order, all at once or not. Fewer come where all other particles are out, or
+            `max_evals` is reached. A particle moves when its values were told and it is needed again.
 
         Returns
         -------
         array of shape (N, d), or (R, N, d) for R > 1 runs
             (B, d) with a batch size B. The caller's own copy. Asking again before telling returns the same batch.
+            With n, a pair of arrays: numbers (n,), points (n, d).
 
         Examples
         --------
         >>> opt = SCB2OOptimizer([(0, 1)] * 3, n_particles=20, random_state=0)
         >>> opt.ask().shape
         (20, 3)
+
+        Three at a time, of which the last is told first:
+
+        >>> opt = SCB2OOptimizer([(0, 1)] * 3, n_particles=20, random_state=0)
+        >>> ids, X = opt.ask(3)
+        >>> ids
+        array([0, 1, 2])
+        >>> opt.tell([X[2].sum()], [1.0], ids=ids[2:])
         """
         if self._started_at is None:
             self._started_at = time.monotonic()
         state = self._state
+        if n is not None:
+            return self._hand_out(n)
+        if state.tickets is not None:
+            if state.tickets.n_out:
+                raise RuntimeError(
+                    f"ask() while {state.tickets.n_out} points are out: tell() them first, or go on with ask(n)"
+                )
+            state.tickets = None
         if not state.pending:
             if not state.moved:
                 self._swarm.advance(state, self._schedules.step(self))
@@ -285,7 +313,7 @@ class SCB2OOptimizer:
             state.pending = state.moved = True
         return self._unbatched(self._swarm.to_user(state.batch))
 
-    def needs_upper(self, L: Any) -> Array:
+    def needs_upper(self, L: Any, *, ids: Any = None) -> Array:
         """Rows of the pending batch whose upper value can matter, given the lower values.
 
         Where G is expensive, evaluate it on these rows only and tell NaN on the others: the result is the same.
@@ -294,6 +322,8 @@ class SCB2OOptimizer:
         ----------
         L : array of shape (N,) or (R, N)
             Lower values of the pending batch.
+        ids : array of shape (k,), optional
+            Numbers of points that ask(n) returned; L is then (k,).
 
         Returns
         -------
@@ -305,13 +335,10 @@ class SCB2OOptimizer:
         >>> int(opt.needs_upper(opt.ask()[:, 0] ** 2).sum())
         20
         """
-        if not self._state.pending:
-            raise RuntimeError("needs_upper() without a pending batch: call ask() first and pass its lower values")
-        return self._unbatched(
-            needed_upper(self._values("L", L), self._schedules.settings(self), self._state.lower_best, self._swarm.xp)
-        )
+        rows = self._asked(ids, "needs_upper")
+        return self._unbatched(self._needed(self._values("L", L, rows), rows))
 
-    def tell(self, L: Any, G: Any, drift: Any = None) -> None:
+    def tell(self, L: Any, G: Any, *, ids: Any = None, drift: Any = None) -> None:
         """Take the values of the pending batch and compute the new consensus.
 
         NaN or +inf in L, or NaN in G on a row that `needs_upper`, marks a failed evaluation: it has no weight.
@@ -321,6 +348,9 @@ class SCB2OOptimizer:
         ----------
         L, G : array of shape (N,) or (R, N)
             Lower and upper values, in the order of the points asked. With ``selection="none"`` L may be None.
+        ids : array of shape (k,), optional
+            Numbers of points that ask(n) returned, all or some, in any order; L and G are then (k,). The consensus is
+            that of the last values of all particles.
         drift : array of shape (N, d) or (R, N, d), optional
             A velocity of each particle, such as ``-gamma * grad L``: before its next step the particle moves by
             ``dt * drift``, and no further than the bounds.
@@ -332,27 +362,46 @@ class SCB2OOptimizer:
         ValueError
             If a shape or type is wrong; the optimizer is then as before the call.
         """
-        state = self._state
-        if not state.pending:
-            raise RuntimeError(_NOTHING_ASKED)
+        state, swarm = self._state, self._swarm
+        rows = self._asked(ids, "tell")
         if L is None and self.parameters.selection == "none":
-            L = np.zeros(self._value_shape)
-        L, G = self._values("L", L), self._values("G", G)
-        velocity = None if drift is None else self._swarm.velocities(drift, state)
-        update = update_consensus(state.batch, L, G, self._schedules.settings(self), state.lower_best, self._swarm.xp)
-        # nothing has changed so far; from here on nothing is refused
-        state.absorb(
-            update,
-            L,
-            G,
-            self._distance if self.x_opt is not None else None,
-            None
-            if self.limits.stagnation is None
-            else self.limits.still_below(state, self._swarm.scale, self._swarm.xp),
-            self._swarm.xp,
-        )
+            L = np.zeros(self._value_shape if rows is None else len(rows))
+        L, G = self._values("L", L, rows), self._values("G", G, rows)
+        if rows is not None and drift is not None:
+            raise ValueError("drift goes with whole batches: leave it out where ids are given")
+        velocity = None if drift is None else swarm.velocities(drift, state)
+        settings = self._schedules.settings(self)
+        needed = None if rows is None else np.asarray(self._needed(L, rows))
+        # from here on nothing is refused
+        if rows is None:
+            state.told_lower, state.told_upper = L, G
+        else:
+            assert state.tickets is not None
+            assert needed is not None
+            state.tickets.take_in(state, rows, L, G, needed[0], swarm)
+        points, lower, upper = state.latest
+        if state.tickets is not None:
+            upper = state.tickets.compared_upper(swarm)
+        update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp)
+        counts = Counts.of_batch(update, L.shape[1], swarm.xp) if needed is None else _counts(L, G, needed)
+        state.absorb(update, counts, swarm.xp)
         state.drift = velocity
-        if update.dead is not None:
+        failed, all_failed = counts.failed, update.dead is not None and bool(swarm.xp.all(update.dead))
+        if state.tickets is not None:
+            failed = state.tickets.complete(counts)
+            if failed is None:
+                return
+            all_failed = failed >= self.n_particles
+            swarm.settle(state)
+        state.close(
+            update,
+            failed,
+            all_failed,
+            self._distance if self.x_opt is not None else None,
+            None if self.limits.stagnation is None else self.limits.still_below(state, swarm.scale, swarm.xp),
+            swarm.xp,
+        )
+        if all_failed or (update.dead is not None and state.tickets is None):
             self._report_failures(update.dead)
 
     def tell_consensus(self, L: Any, G: Any) -> None:
@@ -402,7 +451,9 @@ class SCB2OOptimizer:
         dict
             Keys among "max_iter", "max_evals", "max_time", "spread", "stagnation".
         """
-        return self.limits.reasons(self._swarm.settle(self._state), self.elapsed, self.batch_size, self._swarm.xp)
+        tickets = self._state.tickets
+        size = self.batch_size if tickets is None else tickets.n_out + 1
+        return self.limits.reasons(self._swarm.settle(self._state), self.elapsed, size, self._swarm.xp)
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -445,33 +496,58 @@ class SCB2OOptimizer:
         """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
         return build_result(self.stop(), self._state, self._swarm.points, with_history=False)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The whole state as arrays, numbers, strings, lists and dictionaries, sharing nothing with the optimizer.
-
-        Loaded into an optimizer with the same parameters, the run continues bit for bit.
-        """
-        return {**self._swarm.settle(self._state).to_dict(), "elapsed": self.elapsed}
-
-    def load_state_dict(self, values: dict[str, Any]) -> None:
-        """Take over a state that `state_dict` of an optimizer with the same parameters returned."""
-        self._state = State.from_dict(values, self._state, self._swarm.array)
-        self._started_at = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # a clock reading means nothing in another process
-        return {
-            **self.__dict__,
-            "_started_at": None,
-            "_state": replace(self._swarm.settle(self._state), elapsed=self.elapsed),
-        }
-
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _unbatched(self, x: Array) -> Array:
         return x if self.n_runs > 1 else x[0, ...]
 
-    def _values(self, name: str, values: Any) -> Array:
-        return as_values(name, values, self._value_shape, self._state.y, self._swarm.xp, self._swarm.device)
+    def _values(self, name: str, values: Any, rows: Any = None) -> Array:
+        shape = self._value_shape if rows is None else (len(rows),)
+        return as_values(name, values, shape, self._state.y, self._swarm.xp, self._swarm.device)
+
+    def _needed(self, L: Array, rows: Any) -> Array:
+        """Where the upper value matters, given the lower values of a batch, or of particles that are out."""
+        state, swarm, settings = self._state, self._swarm, self._schedules.settings(self)
+        if rows is None:
+            return needed_upper(L, settings, state.lower_best, swarm.xp)
+        assert state.tickets is not None
+        present = state.tickets.present(rows, L, swarm)
+        known = np.count_nonzero(np.asarray(present) < np.inf)
+        if known < quantile_rank(settings.beta, self.n_particles):
+            return np.inf > L  # each may be inside the quantile in the end
+        # the softness of the selection may still grow: the fewer are known, the more particles are asked for
+        settings = replace(settings, beta=min(1.0, settings.beta * (2.0 - known / self.n_particles)))
+        return swarm.take(needed_upper(present, settings, state.lower_best, swarm.xp), rows)
+
+    def _asked(self, ids: Any, call: str) -> Any:
+        """The particles that were handed out under these numbers; None for a batch, which must be pending."""
+        state = self._state
+        if ids is None:
+            if state.pending:
+                return None
+            if state.tickets is not None and state.tickets.n_out:
+                raise RuntimeError(f"{call}() without ids while points are out: pass the numbers that ask(n) returned")
+            raise RuntimeError(_NOTHING_ASKED.format(call))
+        if state.tickets is None:
+            raise RuntimeError(f"{call}(ids=...) without points that are out: call ask(n) first")
+        return state.tickets.find(ids)
+
+    def _hand_out(self, n: int) -> tuple[NDArray[np.int64], Array]:
+        state, swarm = self._state, self._swarm
+        n = check_count("n", n, least=0)
+        if self.n_runs > 1 or self.batch_size < self.n_particles:
+            raise ValueError(
+                f"ask({n}) needs a single run that evaluates all particles, not n_runs={self.n_runs}, "
+                f"batch_size={self.batch_size}: use ask(), or another optimizer"
+            )
+        if state.pending:
+            raise RuntimeError(f"ask({n}) while a batch is pending: tell() its values first, or go on with ask()")
+        if state.tickets is None:
+            state.tickets = Tickets.begin(state, swarm)
+        if self.limits.max_evals is not None:
+            n = min(n, max(0, self.limits.max_evals - state.nfev_lower - state.tickets.n_out))
+        numbers, y = state.tickets.hand_out(state, swarm, self._schedules.step(self), n)
+        return numbers, swarm.to_user(y)[0, ...]
 
     def _distance(self, m: Array) -> Any:
         return np.linalg.norm(np.asarray(self._swarm.points(m)) - self.x_opt, axis=-1)
@@ -493,3 +569,10 @@ class SCB2OOptimizer:
                 SCB2OWarning,
                 stacklevel=3,
             )
+
+
+def _counts(L: Array, G: Array, needed: NDArray[np.bool_]) -> Counts:
+    """Counts of values of a single run, (1, k), of which G was needed in some rows."""
+    L, G = np.asarray(L), np.asarray(G)
+    failed = ~(np.inf > L) | (np.isnan(G) & needed)
+    return Counts(L.shape[1], int(np.sum(~np.isnan(G) | needed)), int(np.sum(failed)))

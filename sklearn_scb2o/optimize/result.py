@@ -74,11 +74,9 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
     result.lower_fun = out(np.where(dominates, best_lower, m_lower))
     result.consensus = OptimizeResult(x=out(m), lower=out(m_lower), upper=out(m_upper))
     result.best = OptimizeResult(x=out(best), lower=out(best_lower), upper=out(best_upper))
-    start, stop = state.rows
-    if state.told_lower is not None and not state.moved:
-        result.population = OptimizeResult(
-            x=out(to_user(state.y[:, start:stop, :])), lower=out(state.told_lower), upper=out(state.told_upper)
-        )
+    if state.tickets is not None or not state.moved:
+        y, L, G = state.latest
+        result.population = OptimizeResult(x=out(to_user(y)), lower=out(L), upper=out(G))
     else:
         result.population = OptimizeResult(x=out(to_user(state.y)), lower=None, upper=None)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,22 @@ from numpy.typing import NDArray
 from ..particles.backend import Array, any_true
 from .history import History
 from .motion import Moments
+from .tickets import Tickets
 from .update import Update
+
+
+class Counts(NamedTuple):
+    """Evaluations that were told: of L, of G, and those that failed; the last two per run where they differ."""
+
+    lower: int
+    upper: Any
+    failed: Any
+
+    @classmethod
+    def of_batch(cls, update: Update, n: int, xp: ModuleType) -> Counts:
+        """Those of a batch of n."""
+        used, failed = (None if mask is None else _count(mask, xp) for mask in (update.evaluated_upper, update.failed))
+        return cls(n, n if used is None else used, 0 if failed is None else failed)
 
 
 @dataclass(eq=False)
@@ -20,7 +35,8 @@ class State:
     """Arrays lead with the axis of the R runs; positions are in internal coordinates, ``x = y * scale``."""
 
     y: Array  #: positions, (R, N, d)
-    spread: Array | Moments  #: mean spread of y, user units, (R,); or its moments, until somebody asks
+    #: mean spread of y, user units, (R,); or its moments, or None, until somebody asks
+    spread: Array | Moments | None
     lower_best: Array  #: smallest lower value seen, (R, 1)
     streams: list[list[np.random.Generator]]  #: of each run, one for each chunk of rows
     history: History
@@ -48,6 +64,7 @@ class State:
     n_failed: int | NDArray[np.int64] = 0
     failed_batches: int = 0  #: in a row, in which every run failed
     warned_failure: bool = False
+    tickets: Tickets | None = None  #: with points handed out one by one
     elapsed: float = 0.0  #: seconds spent before this process
 
     @property
@@ -56,24 +73,23 @@ class State:
         start, stop = self.rows
         return self.y if stop - start == self.y.shape[1] else self.y[:, start:stop, :]
 
-    def absorb(
-        self, update: Update, L: Array, G: Array, x_distance: Any, still_below: float | None, xp: ModuleType
-    ) -> None:
-        """Take in what an iteration has learned; told values L, G of shape (R, n)."""
+    @property
+    def latest(self) -> tuple[Array, Array, Array]:
+        """The points (R, n, d) that the consensus is made of, and their values (R, n)."""
+        if self.tickets is not None:
+            return self.tickets.y, self.tickets.L, self.tickets.G
+        return self.batch, self.told_lower, self.told_upper
+
+    def absorb(self, update: Update, counts: Counts, xp: ModuleType) -> None:
+        """Take in what was learned from `latest`, and how many of its values are new."""
+        y, L, G = self.latest
         dead = update.dead
-        self.pending = self.moved = False
-        self.n_iter += 1
-        n = L.shape[1]
-        self.nfev_lower += n
-        failed: Any = 0.0
-        if update.failed is not None:
-            failed = _count(update.failed, xp)
-            self.n_failed = self.n_failed + failed
-        used = n if update.evaluated_upper is None else _count(update.evaluated_upper, xp)
-        self.nfev_upper = self.nfev_upper + used
-        self.told_lower, self.told_upper, self.weights = L, G, update.weights
-        self.lower_best = update.lower_best
+        self.nfev_lower += counts.lower
+        self.nfev_upper = self.nfev_upper + counts.upper
+        self.n_failed = self.n_failed + counts.failed
+        self.weights, self.lower_best = update.weights, update.lower_best
         self.m_lower = self.m_upper = None
+        self.pending = self.moved = False
 
         if dead is None:
             self.m, self.alive = update.consensus, None
@@ -84,12 +100,17 @@ class State:
                 self.alive = None if bool(xp.all(alive)) else alive
         else:
             self.m, self.alive = update.consensus, ~dead
-        self.failed_batches = self.failed_batches + 1 if dead is not None and bool(xp.all(dead)) else 0
         if xp is np and dead is None and len(L) == 1:
-            self._renew_best_of_one(L, G, update)
+            self._renew_best_of_one(y, L, G, update)
         else:
-            self._renew_best(update, xp)
+            self._renew_best(y, L, G, update, xp)
 
+    def close(
+        self, update: Update, failed: Any, all_failed: bool, x_distance: Any, still_below: float | None, xp: ModuleType
+    ) -> None:
+        """End an iteration in which `failed` evaluations failed, per run."""
+        self.n_iter += 1
+        self.failed_batches = self.failed_batches + 1 if all_failed else 0
         if still_below is not None and (
             self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
         ):
@@ -99,15 +120,14 @@ class State:
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
 
-    def _renew_best(self, update: Update, xp: ModuleType) -> None:
+    def _renew_best(self, y: Array, L: Array, G: Array, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
 
         The challenger is the particle of largest weight in the batch.
         """
-        y = self.batch
         n_runs, n, d = y.shape
         index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
-        lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (self.told_lower, self.told_upper))
+        lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (L, G))
         point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
             out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
@@ -124,7 +144,7 @@ class State:
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
 
-    def _renew_best_of_one(self, L: Array, G: Array, update: Update) -> None:
+    def _renew_best_of_one(self, y: Array, L: Array, G: Array, update: Update) -> None:
         """`_renew_best` of a single run on NumPy, where comparing numbers is many times cheaper than arrays."""
         i = int(update.weights.argmax())
         lower, upper = L.item(i), G.item(i)
@@ -133,7 +153,7 @@ class State:
             is_better = upper < best_upper or (upper == best_upper and lower < best_lower)
             if not (is_better or best_lower > _run_values(update.quantile)):
                 return
-        self.best_y = self.batch[:, i, :].copy()
+        self.best_y = y[:, i, :].copy()
         self.best_lower, self.best_upper = L[:, i : i + 1].copy(), G[:, i : i + 1].copy()
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,6 +167,8 @@ class State:
                 value = value.table()
             elif f.name == "injected":
                 value = [np.array(v) for v in value]
+            elif f.name == "tickets":
+                value = None if value is None else value.to_dict()
             elif f.name == "rows":
                 value = list(value)
             elif hasattr(value, "shape"):
@@ -174,6 +196,8 @@ class State:
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.copy() if name in on_host else as_array(value.copy())
+        if values["tickets"] is not None:
+            values["tickets"] = Tickets.from_dict(values["tickets"], as_array)
         values["streams"] = [[_generator(state) for state in run] for run in values["streams"]]
         values["history"] = History.from_table(values["history"], like.history.measure)
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]

@@ -29,14 +29,14 @@ class Limits:
             check_number("max_time", self.max_time, zero=True)
         check_number("tol", self.tol, zero=True)
 
-    def reasons(self, state: State, elapsed: float, batch_size: int, xp: ModuleType) -> dict[str, str]:
-        """Reasons to stop that hold in `state`, each with its explanation."""
+    def reasons(self, state: State, elapsed: float, next_size: int, xp: ModuleType) -> dict[str, str]:
+        """Reasons to stop that hold in `state`, each with its explanation; `next_size` evaluations would come next."""
         reasons = {}
         if self.max_iter is not None and state.n_iter >= self.max_iter:
             reasons["max_iter"] = f"{state.n_iter} iterations done, max_iter={self.max_iter}"
-        if self.max_evals is not None and state.nfev_lower + batch_size > self.max_evals:
+        if self.max_evals is not None and state.nfev_lower + next_size > self.max_evals:
             reasons["max_evals"] = (
-                f"{state.nfev_lower} evaluations done, another {batch_size} would exceed max_evals={self.max_evals}"
+                f"{state.nfev_lower} evaluations done, another {next_size} would exceed max_evals={self.max_evals}"
             )
         if self.max_time is not None and elapsed >= self.max_time:
             reasons["max_time"] = f"{elapsed:.3g} seconds passed, max_time={self.max_time:g}"

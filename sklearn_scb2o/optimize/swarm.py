@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..particles.backend import Array, clamp
 from .box import Box
@@ -57,9 +58,40 @@ class Swarm:
         """Random streams of a run."""
         return -(-self.n_particles // rows_per_stream(self.box.d))
 
+    @property
+    def start(self) -> Any:
+        """Points of the first population in the user's coordinates, a NumPy array, or None."""
+        return None if self._start is None else np.clip(self._start * self.box.scale, self.box.low, self.box.high)
+
     def array(self, values: Any) -> Array:
         """An array of the library and on the device of the swarm."""
         return self.xp.asarray(values, device=self.device)
+
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """Bounds, as `move` takes them."""
+        return self._low, self._high
+
+    def copy(self, values: Array) -> Array:
+        """A copy."""
+        return self.xp.asarray(values, copy=True)
+
+    def take(self, values: Array, rows: NDArray[np.intp]) -> Array:
+        """Some particles, a new array: rows of an array of shape (R, N, ...)."""
+        return self.xp.take(values, self.array(rows), axis=1)
+
+    def put(self, values: Array, rows: NDArray[np.intp], new: Array) -> Array:
+        """Replace particles in an array of shape (R, N, ...), maybe in place."""
+        if self.xp is np:
+            values[:, rows] = new
+            return values
+        host = np.array(np.asarray(values))
+        host[:, rows] = np.asarray(new)
+        return self.array(host)
+
+    def draw(self, state: State, n: int) -> Array:
+        """New first positions for n particles of a single run, (1, n, d)."""
+        return self.array(self.box.sample(state.streams[0][0], n, self._center)[None])
 
     def first(self, streams: Streams) -> Array:
         """The first population, (R, N, d)."""
@@ -90,6 +122,8 @@ class Swarm:
 
     def settle(self, state: State) -> State:
         """The state with its spread worked out."""
+        if state.spread is None:
+            state.spread = self.spread(state.y)
         if isinstance(state.spread, Moments):
             state.spread = self.measure(state.spread)
         return state
@@ -118,10 +152,14 @@ class Swarm:
 
     def _redraw(self, state: State) -> None:
         """Draw the particles anew of runs that have no consensus yet: nothing that they told was of use."""
-        center = None if self._start is None else self._start.reshape(-1, self.box.d).mean(axis=0)
         for r in np.flatnonzero(~np.asarray(state.alive)):
-            y = self.box.sample(state.streams[r][0], self.n_particles, center)
+            y = self.box.sample(state.streams[r][0], self.n_particles, self._center)
             state.y[int(r), :, :] = self.array(y)
+
+    @property
+    def _center(self) -> Any:
+        """Where particles are drawn about without bounds."""
+        return None if self._start is None else self._start.reshape(-1, self.box.d).mean(axis=0)
 
     def velocities(self, drift: Any, state: State) -> Array:
         """Velocities that the caller gives to a batch, in internal coordinates, (R, n, d)."""

@@ -153,7 +153,7 @@ WRONG = {
     "complex": (lambda x: 1j, False, "lower must return a real number per point"),
     "pair": (lambda x: (0.0, 0.0), False, "lower must return one real number per point"),
     "too few": (lambda x: np.zeros(len(x) - 1), True, r"lower returned shape \(19,\).*\(20,\)"),
-    "matrix": (lambda x: x, True, r"lower must return one real number"),
+    "matrix": (lambda x: x, True, r"lower returned shape \(20, 2\).*\(20,\)"),
     "number": (lambda x: 0.0, True, r"lower.*one"),
     "nothing": (lambda x: None, True, "lower"),
 }

@@ -10,7 +10,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from optimize_cases import BOX, advance, same, values
+from optimize_cases import BOX, CUTS, advance, assert_equal_results, same, values
 
 from sklearn_scb2o import SCB2OOptimizer, minimize
 
@@ -132,25 +132,6 @@ def by_joblib(opt):
     return joblib.load(file)
 
 
-def assert_equal_results(a, b):
-    a, b = a.result, b.result
-    for name in ("x", "fun", "lower_fun", "nit", "nfev_lower", "nfev_upper", "n_failed"):
-        assert same([a[name]], [b[name]]), name
-    for part in ("consensus", "best", "population"):
-        assert same(list(a[part].values()), list(b[part].values())), part
-    assert same(list(a.history.values()), list(b.history.values()))
-
-
-# where the run is cut: after a tell, with a pending batch, with injected points, before anything
-CUTS = {
-    "told": lambda opt: advance(opt, 4),
-    "pending": lambda opt: (advance(opt, 4), opt.ask()),
-    "injected": lambda opt: (advance(opt, 4), opt.inject([[0.5, 0.5], [1.0, 0.25]])),
-    "pending and injected": lambda opt: (advance(opt, 4), opt.ask(), opt.inject([[0.5, 0.5]])),
-    "consensus told": lambda opt: (advance(opt, 4), opt.tell_consensus(0.5, 0.25)),
-    "new": lambda opt: None,
-    "first batch": lambda opt: opt.ask(),
-}
 each_cut = pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 
 

@@ -1,0 +1,393 @@
+"""Pools: where evaluations are made. Each takes calls at points and gives their outcomes, in any order."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from functools import partial
+from threading import Event
+from typing import Any
+
+import joblib
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
+
+from . import isolation
+from .calls import Call, Outcome
+from .isolation import Worker
+
+Key = tuple[int, str]  # running number of the evaluation; "L", "G" or "LG"
+Finished = tuple[Key, Outcome]
+
+_log = logging.getLogger("sklearn_scb2o")
+
+#: Times in a row that worker processes may die without an evaluation being finished.
+MAX_BREAKS = 3
+
+
+def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
+    """The pool that `workers` asks for.
+
+    Parameters
+    ----------
+    workers : int, callable, executor or None
+        A number of joblib's workers in its active backend (-1: one per core; None or 1: no workers, evaluations are
+        made by the caller), a function like ``map``, or an object like a `concurrent.futures.Executor`.
+    asynchronous : bool
+        Whether calls are submitted while others are being evaluated.
+    """
+    if workers is None:
+        return SerialPool()
+    if hasattr(workers, "__index__") and not isinstance(workers, bool) and workers != 0:
+        return SerialPool() if workers == 1 else _joblib_pool(int(workers), asynchronous)
+    if hasattr(workers, "submit"):
+        return ExecutorPool(workers)
+    if callable(workers) and not asynchronous:
+        return MapPool(workers)
+    map_like = "" if asynchronous else "a callable like map, "  # all its values come at once
+    raise ValueError(
+        f"workers={workers!r} must be an int other than 0 (-1: one worker per core), {map_like}or a "
+        f"concurrent.futures.Executor where asynchronous={asynchronous}"
+    )
+
+
+def _joblib_pool(n_jobs: int, asynchronous: bool) -> Pool:
+    backend, _ = get_active_backend()
+    if hasattr(backend, "client"):
+        # dask: joblib would wait for ever for a task whose workers have died
+        return ExecutorPool(backend.client.get_executor(pure=False))
+    n_jobs = joblib.effective_n_jobs(n_jobs)
+    if n_jobs == 1:
+        return SerialPool()
+    if not asynchronous:
+        return JoblibPool(n_jobs)
+    if getattr(backend, "supports_sharedmem", False):
+        return ThreadPool(n_jobs)
+    if _is_loky(backend):
+        return LokyPool(n_jobs)
+    raise ValueError(
+        f"joblib's backend {type(backend).__name__} cannot take one evaluation at a time, as asynchronous evaluation "
+        'needs; use "loky", "threading" or "dask", or pass workers=executor, a concurrent.futures.Executor'
+    )
+
+
+class Pool(ABC):
+    """Where evaluations are made.
+
+    Attributes
+    ----------
+    capacity : int
+        Evaluations that can be worked on at once.
+    """
+
+    capacity: int = 1
+    _needs_pickling = False
+    _isolate = False
+    _breaks = 0  # since an evaluation was finished
+
+    def __init__(self) -> None:
+        self._unfinished: dict[Key, tuple[Call, NDArray[Any]]] = {}  # in order of submission
+
+    def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
+        """Ask for an evaluation; keys of unfinished ones differ."""
+        if self._needs_pickling:
+            call.check()
+        self._unfinished[key] = call.isolated() if self._isolate else call, x
+
+    def next(self) -> Finished:
+        """Wait for one that is finished."""
+        if not self._unfinished:
+            raise RuntimeError("no evaluation is unfinished: submit one first")
+        key, outcome = self._wait()
+        del self._unfinished[key]
+        self._breaks = 0
+        return key, outcome
+
+    def close(self) -> None:
+        """Drop what is unfinished, and free what is our own."""
+        self._unfinished.clear()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def _wait(self) -> Finished: ...
+
+    def _mend(self, error: BaseException) -> None:
+        # It cannot be known which evaluation has killed its worker. So the unfinished ones are repeated and, from then
+        # on, all are made in processes of their own: those that die there are the ones
+        self._breaks, self._isolate = self._breaks + 1, True
+        if self._breaks > MAX_BREAKS:
+            raise RuntimeError(
+                f"worker processes have died {self._breaks} times in a row, with no evaluation finished: {error}"
+            ) from error
+        _log.warning("a worker process has died; from now on each evaluation is made in a process of its own")
+        self._unfinished = {key: (call.isolated(), x) for key, (call, x) in self._unfinished.items()}
+
+
+class SerialPool(Pool):
+    """The caller evaluates, in order of submission."""
+
+    def close(self) -> None:
+        """End the process that evaluates, if there is one."""
+        super().close()
+        isolation.end_child()
+
+    def _wait(self) -> Finished:
+        key, (call, x) = next(iter(self._unfinished.items()))
+        return key, call(x)
+
+
+class MapPool(SerialPool):
+    """A function like ``map``: ``map_like(call, points)`` returns the outcomes in order."""
+
+    def __init__(self, map_like: Callable[..., Any]) -> None:
+        super().__init__()
+        self._map = map_like
+        self._finished: deque[Finished] = deque()
+
+    def _wait(self) -> Finished:
+        if not self._finished:
+            call, _ = next(iter(self._unfinished.values()))
+            points = {key: x for key, (other, x) in self._unfinished.items() if other is call}
+            outcomes = list(self._map(call, list(points.values())))
+            if len(outcomes) != len(points) or not all(isinstance(outcome, Outcome) for outcome in outcomes):
+                raise ValueError(
+                    f"workers={self._map!r} must return, as map does, what its function returns for each point; for "
+                    f"{len(points)} points it has returned {outcomes!r:.80}"
+                )
+            self._finished.extend(zip(points, outcomes, strict=True))
+        return self._finished.popleft()
+
+
+class JoblibPool(Pool):
+    """Workers of joblib in its active backend, one pool of them for all evaluations.
+
+    Evaluations are started when `next` needs one and none is running; those submitted later wait for these.
+    """
+
+    def __init__(self, n_jobs: int) -> None:
+        super().__init__()
+        backend, _ = get_active_backend()
+        in_threads = getattr(backend, "supports_sharedmem", False)
+        self.capacity, self._needs_pickling = n_jobs, not in_threads
+        self._stop = Event()
+        if in_threads:
+            self._worker = Worker(stop=self._stop, environment=isolation.share_of_cores(n_jobs))
+        else:
+            self._worker = Worker(parent=os.getpid() if _is_loky(backend) else None)
+        self._results: Iterator[Finished] = iter(())
+        self._is_open = True
+        self._options = {
+            "n_jobs": n_jobs,
+            "return_as": "generator_unordered" if getattr(backend, "supports_return_generator", False) else "list",
+            "batch_size": 1,  # fast evaluations do not make slow ones wait for each other
+            "mmap_mode": "c",  # large arrays that the function holds can be written to
+        }
+        self._parallel = joblib.Parallel(**self._options).__enter__()
+
+    def close(self) -> None:
+        """Stop the workers where they are evaluating; idle ones are kept by joblib for others."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._stop.set()
+        if self._unfinished and hasattr(self._results, "close"):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", ".*tasks ", UserWarning)  # that they are dropped, as is asked
+                self._results.close()
+        super().close()
+        self._parallel.__exit__(None, None, None)
+
+    def _wait(self) -> Finished:
+        while True:
+            try:
+                return next(self._results)
+            except StopIteration:
+                run = joblib.delayed(partial(_run, self._worker))
+                tasks = list(self._unfinished.items())
+                self._results = iter(self._parallel(run(key, *task) for key, task in tasks))
+            except BrokenExecutor as error:
+                self._mend(error)
+                self._results = iter(())
+                self._parallel.__exit__(None, None, None)  # it may still hold tasks
+                self._parallel = joblib.Parallel(**self._options).__enter__()
+
+
+class ExecutorPool(Pool):
+    """An executor of the caller: anything with a method ``submit`` that returns futures. It is never shut down.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor, or alike
+        Threads, processes, dask (``client.get_executor()`` or the client itself), MPI (``mpi4py.futures``) and so on.
+    """
+
+    def __init__(self, executor: Any) -> None:
+        super().__init__()
+        self.capacity = _capacity(executor)
+        self._executor = executor
+        self._futures: dict[Key, Any] = {}
+        self._arrived: queue.SimpleQueue[tuple[Key, Any, Any]] = queue.SimpleQueue()
+
+    def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
+        """Send it to the executor."""
+        super().submit(key, call, x)
+        self._start(key)
+
+    def close(self) -> None:
+        """Cancel what has not begun."""
+        super().close()
+        for future in list(self._futures.values()):
+            future.cancel()
+        self._futures.clear()
+
+    def _start(self, key: Key) -> None:
+        try:
+            future = self._send(key, *self._unfinished[key])
+        except BrokenExecutor as error:
+            self._arrived.put((key, self._executor, error))
+            return
+        self._futures[key] = future
+        future.add_done_callback(partial(self._done, key, self._executor))
+
+    def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
+        return self._executor.submit(_run, Worker(), key, call, x)
+
+    def _done(self, key: Key, executor: Any, future: Any) -> None:
+        # futures are dropped at once: results of those that are kept are made again by dask when a worker is lost
+        if self._futures.get(key) is future:
+            del self._futures[key]
+        try:
+            result = future.result()
+        except BaseException as error:
+            result = error
+        self._arrived.put((key, executor, result))
+
+    def _wait(self) -> Finished:
+        while True:
+            key, executor, result = self._arrived.get()
+            failed = isinstance(result, BaseException)
+            if key not in self._unfinished or (failed and executor is not self._executor):
+                continue  # of an executor that broke; it has been repeated since
+            if isinstance(result, BrokenExecutor):
+                self._renew(result)
+            elif type(result).__name__ == "KilledWorker":  # of dask; a task beside it may be to blame
+                call, x = self._unfinished[key]
+                if call.timeout is not None:
+                    return key, Outcome(failure="killed", message=str(result))
+                self._isolate = True
+                self.submit(key, call, x)
+            elif failed:
+                raise result
+            else:
+                return result
+
+    def _renew(self, error: BrokenExecutor) -> None:
+        raise RuntimeError(
+            f"workers={self._executor!r} is broken, a worker process has died: {error}; with workers=<int> a broken "
+            "pool is replaced, and with timeout= evaluations cannot break one"
+        ) from error
+
+
+class LokyPool(ExecutorPool):
+    """Processes of our own, which take one evaluation at a time, and are replaced when they die."""
+
+    _needs_pickling = True
+
+    def __init__(self, n_jobs: int) -> None:
+        self._n_jobs = n_jobs
+        # sent when there is room: loky's own queue could not be given up, nor calls in it be cancelled
+        self._waiting: deque[Key] = deque()
+        super().__init__(self._new_executor())
+
+    def close(self) -> None:
+        """Kill the processes."""
+        self._futures.clear()
+        super().close()
+        self._executor.shutdown(wait=True, kill_workers=True)
+
+    def _new_executor(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self._n_jobs, env=isolation.share_of_cores(self._n_jobs))
+
+    def _start(self, key: Key) -> None:
+        self._waiting.append(key)
+        self._send_waiting()
+
+    def _wait(self) -> Finished:
+        finished = super()._wait()
+        self._send_waiting()
+        return finished
+
+    def _send_waiting(self) -> None:
+        while self._waiting and len(self._futures) < 2 * self._n_jobs:
+            super()._start(self._waiting.popleft())
+
+    def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
+        return self._executor.submit(_run_nested, Worker(parent=os.getpid()), key, call, x)
+
+    def _renew(self, error: BrokenExecutor) -> None:
+        self._mend(error)
+        self._executor.shutdown(wait=True, kill_workers=True)
+        self._executor = self._new_executor()
+        arrived = [self._arrived.get() for _ in range(self._arrived.qsize())]
+        values = {item[0]: item for item in arrived if not isinstance(item[2], BaseException)}
+        for item in values.values():
+            self._arrived.put(item)
+        self._waiting = deque(key for key in self._unfinished if key not in values)
+        self._send_waiting()
+
+
+class ThreadPool(ExecutorPool):
+    """Threads of our own."""
+
+    def __init__(self, n_jobs: int) -> None:
+        super().__init__(ThreadPoolExecutor(n_jobs))
+        self._stop = Event()
+        self._worker = Worker(stop=self._stop, environment=isolation.share_of_cores(n_jobs))
+
+    def close(self) -> None:
+        """End the threads; evaluations in processes of their own are killed, others cannot be interrupted."""
+        super().close()
+        self._stop.set()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
+        return self._executor.submit(_run_nested, self._worker, key, call, x)
+
+
+def _run(worker: Worker, key: Key, call: Call, x: NDArray[Any]) -> Finished:
+    """Evaluate in a worker."""
+    worker.begin()
+    return key, call(x)
+
+
+def _run_nested(worker: Worker, key: Key, call: Call, x: NDArray[Any]) -> Finished:
+    """The same in one that joblib does not know of: inside it joblib uses threads, not more processes."""
+    with joblib.parallel_config("threading"):
+        return _run(worker, key, call, x)
+
+
+def _capacity(executor: Any) -> int:
+    """Workers of an executor: of mpi4py, of the standard library and loky, or threads of dask's workers."""
+    for name in ("num_workers", "_max_workers"):
+        if isinstance(getattr(executor, name, None), int):
+            return int(getattr(executor, name))
+    client = getattr(executor, "_client", executor)
+    if hasattr(client, "nthreads"):
+        return max(1, sum(client.nthreads().values()))
+    return os.cpu_count() or 1
+
+
+def _is_loky(backend: Any) -> bool:
+    return type(backend).__name__ == "LokyBackend"
