@@ -92,6 +92,17 @@ def test_python_code_of_the_readme_runs_in_order(capsys):
 
 
 @pytest.mark.slow
+def test_python_code_of_the_page_on_simulators_runs_in_order(capsys):
+    namespace = {"__name__": "__main__"}
+    text = (ROOT / "docs" / "parallel.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, "parallel.md", "exec"), namespace)
+    assert namespace["result"].failures["exception"] > 0
+    assert "the mesh has collapsed" in capsys.readouterr().out
+    assert namespace["opt"].consensus == pytest.approx([0.894, 0.447], abs=0.2)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_run(path, monkeypatch, capsys):
     matplotlib = pytest.importorskip("matplotlib")
