@@ -8,7 +8,7 @@ import sys
 import textwrap
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import joblib
 import numpy as np
@@ -63,9 +63,9 @@ def opened(name):
             workers = stack.enter_context(ProcessPoolExecutor(2, SPAWN))
         elif name == "map of processes":
             workers = functools.partial(stack.enter_context(SPAWN.Pool(2)).map, chunksize=1)
-        if backend:
-            stack.enter_context(joblib.parallel_config(backend))
-        yield stack.enter_context(make_pool(workers, asynchronous="asynchronous" in name))
+        with joblib.parallel_config(backend) if backend else nullcontext():
+            pool = make_pool(workers, asynchronous="asynchronous" in name)
+        yield stack.enter_context(pool)
 
 
 @pytest.fixture(scope="module", autouse=True)
