@@ -3,8 +3,8 @@
     python benchmarks/failures.py [--seeds K] [--first-seed S] [--evaluations n]
 
 The problem is `circle`. Of all evaluations 30% raise, 2% hang until they are killed after a quarter of a second, and
-1% kill their process. Prints for each seed the distance to the solution and the failures as the result counts them beside
-those that the simulator meant to make; then in how many runs the distance is at most 0.01.
+1% kill their process. Prints for each seed the distance to the solution and the failures as the result counts them
+beside those that the simulator meant to make; then in how many runs the distance is at most 0.01.
 """
 
 from __future__ import annotations

@@ -153,6 +153,8 @@ def test_waiting_for_nothing_is_an_error(pool):
 # which pool
 
 
+# a thread of loky stumbles over workers that are killed while they evaluate
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("name", EVERY_POOL)
 def test_closing_drops_what_is_unfinished_and_may_be_repeated(name):
     with opened(name) as pool:
