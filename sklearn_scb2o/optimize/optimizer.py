@@ -383,7 +383,11 @@ class SCB2OOptimizer(Savable):
         if state.tickets is not None:
             upper = state.tickets.compared_upper(swarm)
         update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp)
-        counts = Counts.of_batch(update, L.shape[1], swarm.xp) if needed is None else _counts(L, G, needed)
+        counts = (
+            Counts.of_batch(update, L.shape[1], swarm.xp)
+            if needed is None or L.shape[1] == self.n_particles
+            else _counts(L, G, needed)
+        )
         state.absorb(update, counts, swarm.xp)
         state.drift = velocity
         failed, all_failed = counts.failed, update.dead is not None and bool(swarm.xp.all(update.dead))
@@ -512,7 +516,7 @@ class SCB2OOptimizer(Savable):
             return needed_upper(L, settings, state.lower_best, swarm.xp)
         assert state.tickets is not None
         present = state.tickets.present(rows, L, swarm)
-        known = np.count_nonzero(np.asarray(present) < np.inf)
+        known = int(np.count_nonzero(np.asarray(present) < np.inf))
         if known < quantile_rank(settings.beta, self.n_particles):
             return np.inf > L  # each may be inside the quantile in the end
         # the softness of the selection may still grow: the fewer are known, the more particles are asked for

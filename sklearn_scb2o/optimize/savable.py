@@ -112,6 +112,7 @@ class Savable:
         Examples
         --------
         >>> import tempfile
+        >>> from sklearn_scb2o import SCB2OOptimizer
         >>> opt = SCB2OOptimizer([(0, 1)] * 3, random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     opt.save(f"{folder}/run.scb2o")
