@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
@@ -149,25 +150,32 @@ class SerialPool(Pool):
 
 
 class MapPool(SerialPool):
-    """A function like ``map``: ``map_like(call, points)`` returns the outcomes in order."""
+    """A function like ``map``: ``map_like(call, points)`` returns the outcomes in order, one by one or all at once."""
 
     def __init__(self, map_like: Callable[..., Any]) -> None:
         super().__init__()
         self._map = map_like
-        self._finished: deque[Finished] = deque()
+        self._results: Iterator[Finished] = iter(())
 
     def _wait(self) -> Finished:
-        if not self._finished:
+        finished = next(self._results, None)
+        if finished is None:
             call, _ = next(iter(self._unfinished.values()))
             points = {key: x for key, (other, x) in self._unfinished.items() if other is call}
-            outcomes = list(self._map(call, list(points.values())))
-            if len(outcomes) != len(points) or not all(isinstance(outcome, Outcome) for outcome in outcomes):
+            self._results = self._mapped(call, points)
+            finished = next(self._results)
+        return finished
+
+    def _mapped(self, call: Call, points: dict[Key, NDArray[Any]]) -> Iterator[Finished]:
+        outcomes = iter(self._map(call, list(points.values())))
+        for i, key in enumerate(points, 1):
+            outcome = next(outcomes, None)
+            if not isinstance(outcome, Outcome):
                 raise ValueError(
-                    f"workers={self._map!r} must return, as map does, what its function returns for each point; for "
-                    f"{len(points)} points it has returned {outcomes!r:.80}"
+                    f"workers={self._map!r} must return, as map does, what its function returns for each point; at "
+                    f"point {i} of {len(points)} it had {outcome!r:.80}"
                 )
-            self._finished.extend(zip(points, outcomes, strict=True))
-        return self._finished.popleft()
+            yield key, outcome
 
 
 class JoblibPool(Pool):
@@ -276,7 +284,10 @@ class ExecutorPool(Pool):
 
     def _wait(self) -> Finished:
         while True:
-            key, executor, result = self._arrived.get()
+            try:
+                key, executor, result = self._arrived.get(timeout=1.0)
+            except queue.Empty:  # a wait without an end does not see Ctrl-C where another thread was told of it
+                continue
             failed = isinstance(result, BaseException)
             if key not in self._unfinished or (failed and executor is not self._executor):
                 continue  # of an executor that broke; it has been repeated since
@@ -313,8 +324,13 @@ class LokyPool(ExecutorPool):
 
     def close(self) -> None:
         """Kill the processes."""
+        futures = list(self._futures.values())
         self._futures.clear()
         super().close()
+        # loky's thread must have taken what was sent, or it fails at it; there is room for all, so this is soon
+        deadline = time.monotonic() + 1.0
+        while any(not (f.running() or f.done()) for f in futures) and time.monotonic() < deadline:
+            time.sleep(0.001)
         self._executor.shutdown(wait=True, kill_workers=True)
 
     def _new_executor(self) -> ProcessPoolExecutor:

@@ -153,8 +153,6 @@ def test_waiting_for_nothing_is_an_error(pool):
 # which pool
 
 
-# a thread of loky stumbles over workers that are killed while they evaluate
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("name", EVERY_POOL)
 def test_closing_drops_what_is_unfinished_and_may_be_repeated(name):
     with opened(name) as pool:
@@ -240,14 +238,36 @@ def test_a_keyboard_interrupt_in_serial_evaluation_is_raised_and_loses_nothing()
         assert pool.next()[1].value == 1.0
 
 
-@pytest.mark.parametrize("broken", [lambda f, x: [f(x[0])], lambda f, x: [1.0, 2.0]], ids=["too few", "other values"])
+@pytest.mark.parametrize("broken", [lambda f, x: [f(x[0])], lambda f, x: [f(x[0]), 2.0]], ids=["too few", "not its own"])
 def test_a_map_that_does_not_map_is_an_error(broken):
     with make_pool(broken, asynchronous=False) as pool:
         call = Call(total)
         for i, x in enumerate(points(2)):
             pool.submit((i, "L"), call, x)
-        with pytest.raises(ValueError, match=r"must return, as map does, .* for 2 points"):
+        assert pool.next()[1].value == 0.0
+        with pytest.raises(ValueError, match=r"must return, as map does, .* at point 2 of 2 it had (None|2\.0)"):
             pool.next()
+
+
+def test_a_lazy_map_gives_each_result_when_it_is_there_and_an_interrupt_loses_none():
+    seen, interrupts = [], {1: KeyboardInterrupt}
+
+    def simulator(x):
+        seen.append(x[0])
+        if x[0] in interrupts:
+            raise interrupts.pop(x[0])
+        return float(x[0])
+
+    with make_pool(map, asynchronous=False) as pool:
+        call = Call(simulator)
+        for i, x in enumerate(points(3)):
+            pool.submit((i, "L"), call, x)
+        assert pool.next()[1].value == 0.0
+        assert seen == [0]
+        with pytest.raises(KeyboardInterrupt):
+            pool.next()
+        assert [pool.next()[1].value for _ in range(2)] == [1.0, 2.0]
+    assert seen == [0, 1, 1, 2]
 
 
 # joblib's processes
