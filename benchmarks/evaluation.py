@@ -48,7 +48,7 @@ def opened(name: str) -> Iterator[Pool]:
         from distributed import Client, LocalCluster
 
         with (
-            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster),
             joblib.parallel_config("dask"),
             make_pool(2, asynchronous=False) as pool,

@@ -57,7 +57,7 @@ def simulate(design):
 
 
 def main():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         began = time.perf_counter()
         result = minimize(
             simulate,

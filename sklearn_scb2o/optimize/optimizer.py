@@ -371,22 +371,22 @@ class SCB2OOptimizer(Savable):
             raise ValueError("drift goes with whole batches: leave it out where ids are given")
         velocity = None if drift is None else swarm.velocities(drift, state)
         settings = self._schedules.settings(self)
-        needed = None if rows is None else np.asarray(self._needed(L, rows))
+        missed = None if rows is None else self._missed(L, G, rows)
         # from here on nothing is refused
         if rows is None:
             state.told_lower, state.told_upper = L, G
         else:
             assert state.tickets is not None
-            assert needed is not None
-            state.tickets.take_in(state, rows, L, G, needed[0], swarm)
+            assert missed is not None
+            state.tickets.take_in(state, rows, L, G, missed, swarm)
         points, lower, upper = state.latest
         if state.tickets is not None:
             upper = state.tickets.compared_upper(swarm)
         update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp)
         counts = (
             Counts.of_batch(update, L.shape[1], swarm.xp)
-            if needed is None or L.shape[1] == self.n_particles
-            else _counts(L, G, needed)
+            if missed is None or L.shape[1] == self.n_particles
+            else _counts(L, G, missed)
         )
         state.absorb(update, counts, swarm.xp)
         state.drift = velocity
@@ -523,6 +523,11 @@ class SCB2OOptimizer(Savable):
         settings = replace(settings, beta=min(1.0, settings.beta * (2.0 - known / self.n_particles)))
         return swarm.take(needed_upper(present, settings, state.lower_best, swarm.xp), rows)
 
+    def _missed(self, L: Array, G: Array, rows: Any) -> NDArray[np.bool_]:
+        """Which of some particles lack an upper value that matters, (k,)."""
+        unknown = np.isnan(np.asarray(G)[0])
+        return unknown & np.asarray(self._needed(L, rows))[0] if unknown.any() else unknown
+
     def _asked(self, ids: Any, call: str) -> Any:
         """The particles that were handed out under these numbers; None for a batch, which must be pending."""
         state = self._state
@@ -575,8 +580,8 @@ class SCB2OOptimizer(Savable):
             )
 
 
-def _counts(L: Array, G: Array, needed: NDArray[np.bool_]) -> Counts:
-    """Counts of values of a single run, (1, k), of which G was needed in some rows."""
+def _counts(L: Array, G: Array, missed: NDArray[np.bool_]) -> Counts:
+    """Counts of values of a single run, (1, k), among which a G that matters is missing in some rows."""
     L, G = np.asarray(L), np.asarray(G)
-    failed = ~(np.inf > L) | (np.isnan(G) & needed)
-    return Counts(L.shape[1], int(np.sum(~np.isnan(G) | needed)), int(np.sum(failed)))
+    failed = ~(np.inf > L) | missed
+    return Counts(L.shape[1], int(np.sum(~np.isnan(G) | missed)), int(np.sum(failed)))

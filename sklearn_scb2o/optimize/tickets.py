@@ -95,16 +95,16 @@ class Tickets:
         return swarm.put(swarm.xp.where(told, self.L, swarm.xp.full_like(self.L, np.nan)), rows, L)
 
     def take_in(
-        self, state: State, rows: NDArray[np.intp], L: Array, G: Array, needed: NDArray[np.bool_], swarm: Swarm
+        self, state: State, rows: NDArray[np.intp], L: Array, G: Array, missed: NDArray[np.bool_], swarm: Swarm
     ) -> None:
-        """Note the values of particles that are out, and where G was needed."""
+        """Note the values of particles that are out, and which of them lack a G that matters."""
         self.y = swarm.put(self.y, rows, swarm.take(state.y, rows))
         self.L, self.G = swarm.put(self.L, rows, L), swarm.put(self.G, rows, G)
         self.number[rows] = -1
         self.here[rows] = False
         self.told[rows] = self.known[rows] = True
         # values that are told all at once are a batch, which is as it is
-        self.waived[rows] = ~needed & np.isnan(np.asarray(G)[0]) & (len(rows) < len(self.told))
+        self.waived[rows] = ~missed & np.isnan(np.asarray(G)[0]) & (len(rows) < len(self.told))
 
     def complete(self, counts: Counts) -> int | None:
         """Count what was told; where that completes an iteration, how many evaluations failed in it."""

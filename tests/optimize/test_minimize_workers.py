@@ -183,9 +183,9 @@ def test_wrong_parameters_are_named(bad):
 
 @pytest.mark.parametrize("objectives", [(joint, None), (lower, upper)])
 def test_asynchronous_runs_solve_the_problem(objectives):
-    result = run(*objectives, asynchronous=True, max_iter=150, n_particles=50)
+    result = run(*objectives, asynchronous=True, max_iter=80, n_particles=50)
     np.testing.assert_allclose(result.x, SOLUTION, atol=0.02)
-    assert result.nfev_lower <= 150 * 50 + 1
+    assert result.nfev_lower <= 80 * 50 + 1
 
 
 def test_asynchronous_workers_do_not_wait_for_a_slow_one():

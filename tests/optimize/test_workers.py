@@ -238,7 +238,7 @@ def test_a_keyboard_interrupt_in_serial_evaluation_is_raised_and_loses_nothing()
         assert pool.next()[1].value == 1.0
 
 
-@pytest.mark.parametrize("broken", [lambda f, x: [f(x[0])], lambda f, x: [f(x[0]), 2.0]], ids=["too few", "not its own"])
+@pytest.mark.parametrize("broken", [lambda f, x: [f(x[0])], lambda f, x: [f(x[0]), 2.0]], ids=["few", "other"])
 def test_a_map_that_does_not_map_is_an_error(broken):
     with make_pool(broken, asynchronous=False) as pool:
         call = Call(total)
@@ -516,7 +516,7 @@ def client():
     distributed = pytest.importorskip("distributed")
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
