@@ -14,6 +14,7 @@ from typing import Any
 import joblib
 
 from ..optimize import minimize
+from ..optimize.storage import locked
 from .external import ExternalProgram, ProgramError
 from .problem import Problem
 from .report import read_found, to_text
@@ -39,8 +40,9 @@ def start(problem: Problem, restart: bool, progress: bool, overrides: dict[str, 
         Exit status.
     """
     if restart:
-        for path in (problem.checkpoint, _journal(problem)):
-            path.unlink(missing_ok=True)
+        with locked(problem.checkpoint):
+            for path in (problem.checkpoint, _journal(problem)):
+                path.unlink(missing_ok=True)
     elif problem.checkpoint.exists():
         raise ValueError(
             f"{problem.checkpoint} holds a run that was begun. {_how_to_go_on(problem)}; with --restart it is "

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import isolation
-from .isolated import KEPT, pack, traceback_of
+from .isolated import KEPT, kind_of, pack, traceback_of
 from .parameters import check_count, check_number
 
 try:
@@ -37,7 +37,7 @@ class Outcome:
     value : object
         What the function returned.
     failure : {None, "exception", "timeout", "killed"}
-        Why there is no value.
+        Why there is no value; a TimeoutError of the function is a "timeout", too.
     message : str
         The traceback, or what has happened.
     error : BaseException, optional
@@ -141,7 +141,7 @@ class Call:
         try:
             value = self._function(x)
         except (Exception, SystemExit) as error:
-            return Outcome(None, "exception", traceback_of(error, 2), error, time.perf_counter() - start)
+            return Outcome(None, kind_of(error), traceback_of(error, 2), error, time.perf_counter() - start)
         return Outcome(value, seconds=time.perf_counter() - start)
 
 

@@ -13,7 +13,8 @@ import json
 import os
 import secrets
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..exceptions import CheckpointError
 from .journal import Journal
 from .parameters import check_count
 from .stopping import Limits
-from .storage import StrPath, decode, encode, read_array, remove_leftovers, write_array, write_atomically
+from .storage import StrPath, decode, encode, locked, read_array, remove_leftovers, write_array, write_atomically
 from .workers import Key
 
 MAGIC = b"\x93SCB2O\r\n"
@@ -190,13 +191,12 @@ class Checkpoint:
     at some iteration, the journal the evaluations that finished since. To resume is to run the same loop again, in
     which the evaluations in the journal are answered from it, in the order in which they finished::
 
-        checkpoint = Checkpoint(path, every=10)
-        if checkpoint.contents is None:
-            checkpoint.write(optimizer, counts=evaluator.counts)  # before the first evaluation
-        else:
-            checkpoint.restore(optimizer)
-            evaluator.counts = checkpoint.contents["counts"]
-        with JournaledPool(make_pool(workers), checkpoint.journal) as pool:
+        with Checkpoint.locked(path, 10) as checkpoint, JournaledPool(make_pool(workers), checkpoint.journal) as pool:
+            if checkpoint.contents is None:
+                checkpoint.write(optimizer, counts=evaluator.counts)  # before the first evaluation
+            else:
+                checkpoint.restore(optimizer)
+                evaluator.counts = checkpoint.contents["counts"]
             while not optimizer.stop():
                 ...  # ask, evaluate through `pool`, tell
                 if checkpoint.is_due(optimizer.n_iter):
@@ -241,6 +241,13 @@ class Checkpoint:
             self.contents = read_checkpoint(self.path)
             if "generation" in self.contents:  # else written by SCB2OOptimizer.save
                 self.journal.open(self.contents["generation"], self.contents.get("unsettled", ()))
+
+    @classmethod
+    @contextmanager
+    def locked(cls, path: StrPath, every: int = 1) -> Iterator[Checkpoint]:
+        """The checkpoint of a run, which no other run can have meanwhile; parameters as for the class."""
+        with locked(path):
+            yield cls(path, every)
 
     def restore(self, optimizer: Any) -> None:
         """Give the state in the file to an optimizer, whose parameters must be the same, limits excepted.

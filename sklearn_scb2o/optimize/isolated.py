@@ -46,6 +46,11 @@ def traceback_of(error: BaseException, skip: int) -> str:
     return "".join(traceback.format_exception(type(error), error, trace))
 
 
+def kind_of(error: BaseException) -> str:
+    """What kind of failure an exception of the function is: it may watch the time itself."""
+    return "timeout" if isinstance(error, TimeoutError) else "exception"
+
+
 def send(connection: Connection, message: Any) -> None:
     """What ``connection.send`` does, in less time."""
     connection.send_bytes(pickle.dumps(message, protocol=5))
@@ -117,7 +122,7 @@ def _evaluate(function: Any, args: tuple[Any, ...], x: Any) -> Reply:
     try:
         value = function(x, *args)
     except BaseException as error:
-        return pack(None, "exception", traceback_of(error, 1), error, time.perf_counter() - start)
+        return pack(None, kind_of(error), traceback_of(error, 1), error, time.perf_counter() - start)
     return pack(value, None, "", None, time.perf_counter() - start)
 
 

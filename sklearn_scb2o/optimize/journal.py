@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import warnings
 import zlib
 from collections import deque
@@ -22,6 +23,8 @@ from .workers import Finished, Key, Pool
 VERSION = 1
 #: Of a message, such as a traceback, the last characters are kept.
 LONGEST_MESSAGE = 2000
+#: Seconds between two times that lines are forced to the disk, which takes a while.
+SYNC = 1.0
 
 
 class Record(NamedTuple):
@@ -36,8 +39,8 @@ class Journal:
     """A file of lines, each a finished evaluation, that continues one checkpoint.
 
     A line is the CRC-32 of the rest and JSON; the first one names the generation, a random id that the checkpoint
-    holds, too. Every line is written at once, so that a process that is killed loses nothing. An empty journal is
-    one line.
+    holds, too. Every line is written at once, so that a process that is killed loses nothing, and reaches the disk
+    within `SYNC` seconds of evaluations, so that neither does a machine that fails. An empty journal is one line.
 
     Parameters
     ----------
@@ -55,6 +58,7 @@ class Journal:
         self.records: deque[Record] = deque()
         self._lines: list[tuple[Key, str]] = []  # of this generation; those of `records` are the last ones
         self._file: int | None = None
+        self._synced_at = 0.0
 
     def open(self, generation: str, first: Iterable[str] = ()) -> None:
         """Read the records of a generation, after those of the lines `first`; a journal of another one is ignored.
@@ -126,6 +130,9 @@ class Journal:
         except BaseException:  # such as a full disk: no torn line stays
             os.ftruncate(self._file, end)
             raise
+        if time.monotonic() - self._synced_at > SYNC:
+            os.fsync(self._file)
+            self._synced_at = time.monotonic()
 
 
 class JournaledPool(Pool):

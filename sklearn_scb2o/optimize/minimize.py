@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -165,12 +166,14 @@ def minimize(
             "track_consensus=True"
         )
     optimizer = (SCB2OOptimizer.from_paper if preset else SCB2OOptimizer)(bounds, **options)
-    store = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
-    with Evaluator(
-        lower, upper, make_pool(workers, asynchronous=asynchronous), args=args, vectorized=vectorized,
-        on_error=on_error, timeout=timeout, retries=retries, memory=memory,
-        journal=None if store is None else store.journal,
-    ) as evaluator:  # fmt: skip
+    with (
+        nullcontext() if checkpoint is None else Checkpoint.locked(checkpoint, checkpoint_every) as store,
+        Evaluator(
+            lower, upper, make_pool(workers, asynchronous=asynchronous), args=args, vectorized=vectorized,
+            on_error=on_error, timeout=timeout, retries=retries, memory=memory,
+            journal=None if store is None else store.journal,
+        ) as evaluator,
+    ):  # fmt: skip
         if store is not None:
             _resume(store, optimizer, evaluator)
         loop = _make_loop(optimizer, evaluator, budget, asynchronous, track_consensus)

@@ -9,9 +9,11 @@ import glob
 import io
 import os
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -26,10 +28,8 @@ _STORABLE = (
 
 def write_atomically(path: StrPath, data: bytes) -> None:
     """Write a file such that a crash at any moment leaves the previous one or the new one."""
-    target = os.path.realpath(path)  # of a link, what it points to
+    target = _target(path)
     folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder to write a checkpoint to", folder)
     temporary = f"{target}.{secrets.token_hex(8)}.tmp"
     try:
         with open(temporary, "xb") as file:
@@ -48,6 +48,37 @@ def write_atomically(path: StrPath, data: bytes) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: StrPath) -> Iterator[None]:
+    """Hold the lock of a file, as one run at a time can; it ends with the process, however that ends.
+
+    Raises
+    ------
+    CheckpointError
+        If another run, of this process or another, holds it.
+    """
+    lock = FileLock(f"{_target(path)}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise CheckpointError(
+            f"{os.fspath(path)} is in use by a run that has not ended: wait for it or stop it, or take another file"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _target(path: StrPath) -> str:
+    """The file to write, of a link what it points to; its folder exists."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to write a checkpoint to", folder)
+    return target
 
 
 def remove_leftovers(path: StrPath) -> None:

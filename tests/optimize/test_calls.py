@@ -66,6 +66,16 @@ def test_an_exception_is_an_outcome_with_the_traceback_of_the_function_alone():
     assert "return 1 / 0" in outcome.message
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0], ids=["here", "in a process of its own"])
+def test_a_function_that_watches_the_time_itself_may_say_so(timeout):
+    def simulator(x):
+        raise TimeoutError("no answer of the server")
+
+    outcome = Call(simulator, timeout=timeout)(POINT)
+    assert outcome.failure == "timeout"
+    assert "no answer of the server" in outcome.message
+
+
 def test_system_exit_is_an_exception_of_the_function():
     outcome = Call(exits)(POINT)
     assert outcome.failure == "exception"
