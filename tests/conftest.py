@@ -1,7 +1,12 @@
+import signal
+
 import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import settings
+
+# a shell has programs that it starts in the background ignore Ctrl-C; tests send it to themselves
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=60)
 settings.load_profile("ci")
