@@ -1,9 +1,10 @@
 import signal
 
-import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from sklearn_scb2o.particles.backend import get_namespace, to_numpy
 
 # a shell has programs that it starts in the background ignore Ctrl-C; tests send it to themselves
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,12 +28,21 @@ class Namespace:
 
     @staticmethod
     def numpy(x):
-        return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+        return to_numpy(x)
 
     def __getattr__(self, name):
         return getattr(self.module, name)
 
 
-@pytest.fixture(scope="session", params=[np, array_api_strict], ids=["numpy", "strict"])
+LIBRARIES = ("numpy", "array_api_strict", "torch")
+
+
+def library(name):
+    """The array namespace of that name; skips the test where the library is not installed."""
+    module = pytest.importorskip(name)
+    return module if module is np else get_namespace(module.zeros(1))
+
+
+@pytest.fixture(scope="session", params=LIBRARIES)
 def xp(request):
-    return Namespace(request.param)
+    return Namespace(library(request.param))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -66,18 +68,28 @@ class Box:
         Uniform between finite bounds; about `center` (internal; else the finite bound, else 0) with one scale as
         standard deviation where a bound is missing.
         """
-        low, high = self.low / self.scale, self.high / self.scale
-        boxed = np.isfinite(low) & np.isfinite(high)
         u = rng.random((n, self.d))
-        y = np.where(boxed, low, 0.0) * (1.0 - u) + np.where(boxed, high, 0.0) * u
-        if not boxed.all():
-            normal = rng.standard_normal((n, self.d))
-            if center is None:  # from a single bound, inwards only
-                inward = np.where(np.isfinite(low), 1.0, np.where(np.isfinite(high), -1.0, 0.0))
-                normal = np.where(inward == 0.0, normal, inward * np.abs(normal))
-                center = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
-            y = np.where(boxed, y, center + normal)
+        y = self.points(u, None if self.is_finite else rng.standard_normal((n, self.d)), center, np.asarray, np)
         return self.clamp_inner(y.astype(self.scale.dtype))
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all bounds are finite, in internal coordinates."""
+        return bool((np.isfinite(self.low / self.scale) & np.isfinite(self.high / self.scale)).all())
+
+    def points(self, u: Any, normal: Any, center: Any, array: Callable[[Any], Any], xp: ModuleType) -> Any:
+        """`sample` from given uniform and normal numbers of any array library, whose arrays `array` makes."""
+        low, high = self.low / self.scale, self.high / self.scale
+        has_low, has_high = np.isfinite(low), np.isfinite(high)
+        boxed = has_low & has_high
+        y = array(np.where(boxed, low, 0.0)) * (1.0 - u) + array(np.where(boxed, high, 0.0)) * u
+        if normal is None:
+            return y
+        if center is None:  # from a single bound, inwards only
+            inward = np.where(has_low, 1.0, np.where(has_high, -1.0, 0.0)).astype(low.dtype)
+            normal = xp.where(array(inward == 0.0), normal, array(inward) * xp.abs(normal))
+            center = np.where(has_low, low, np.where(has_high, high, 0.0))
+        return xp.where(array(boxed), y, array(center) + normal)
 
     def clamp_inner(self, y: Floats) -> Floats:
         """Move internal coordinates to the nearest point of the box."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..particles.backend import get_namespace, to_numpy
 from .motion import Moments
 
 #: The columns: the paper's four metrics (L and G at the consensus point, its distance to a known optimum, the mean
@@ -17,12 +18,15 @@ _RECENT = 16
 _INDEX = {name: i for i, name in enumerate(COLUMNS)}
 _WEIGHTS, _SPREAD = _INDEX["ess"], _INDEX["spread"]
 _MANY = 1024
+#: Iterations after which an optimizer looks at what it left on a device.
+LOOK_EVERY = 64
 
 
 class History:
     """Numbers of shape (R,) per column and iteration, in an array that doubles when it is full.
 
-    Memory grows by 9 numbers per iteration and run, whatever the population.
+    Memory grows by 9 numbers per iteration and run, whatever the population. Arrays of libraries other than NumPy stay
+    where they are until somebody asks, or `LOOK_EVERY` rows are there; then they come to the host all at once.
     """
 
     def __init__(self, n_runs: int, measure: Callable[[Moments], Any]) -> None:
@@ -50,6 +54,13 @@ class History:
 
         For "ess" the weights (R, n), and for "spread" maybe `Moments`: both are worked out for several rows at once.
         """
+        weights = row[_WEIGHTS]
+        if not isinstance(weights, np.ndarray):
+            ess = 1.0 / get_namespace(weights).vecdot(weights, weights)
+            self._recent.append((*row[:_WEIGHTS], ess, *row[_WEIGHTS + 1 :]))
+            if len(self._recent) == LOOK_EVERY:
+                self._write()
+            return
         self._recent.append(row)
         # several runs: arrays may be views of larger ones; many particles: their weights are not kept
         if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or row[_WEIGHTS].shape[-1] > _MANY:
@@ -60,6 +71,10 @@ class History:
         while stop > len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
         if not self._recent:
+            return
+        if not isinstance(self._recent[0][_WEIGHTS], np.ndarray):
+            self._rows[self._written : stop] = _fetched(self._recent, self._rows.shape[2])
+            self._written, self._recent = stop, []
             return
         weights = np.stack([np.asarray(row[_WEIGHTS]) for row in self._recent])
         rows = self._rows[self._written : stop]
@@ -80,6 +95,10 @@ class History:
 
     def amend(self, **values: Any) -> None:
         """Set columns of the last row."""
+        if self._recent and not isinstance(self._recent[-1][_WEIGHTS], np.ndarray):
+            row = dict(zip(COLUMNS, self._recent[-1], strict=True))
+            self._recent[-1] = tuple({**row, **values}.values())
+            return
         self._write()
         for name, value in values.items():
             self._rows[self._written - 1, _INDEX[name]] = value
@@ -93,3 +112,20 @@ class History:
         """A column of the last row, (R,)."""
         self._write()
         return self._rows[self._written - 1, _INDEX[name]]
+
+
+def _fetched(rows: list[tuple[Any, ...]], n_runs: int) -> NDArray[np.float64]:
+    """Rows of numbers and of arrays on a device, (n_rows, n_columns, R), by a single transfer."""
+    table = np.empty((len(rows), len(COLUMNS), n_runs))
+    there = []
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            if isinstance(value, (float, int, np.ndarray)):
+                table[i, j] = value
+            else:
+                there.append((i, j, value))
+    like = rows[0][_WEIGHTS]
+    xp = get_namespace(like)
+    values = to_numpy(xp.stack([xp.astype(value, like.dtype) for _, _, value in there]))
+    table[[i for i, _, _ in there], [j for _, j, _ in there]] = values
+    return table

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..particles.backend import to_numpy
 from .evaluation import Evaluator
 from .optimizer import SCB2OOptimizer
 from .workers import Key
@@ -35,8 +36,8 @@ class BatchLoop:
     def __iter__(self) -> Iterator[None]:
         optimizer, evaluator = self._optimizer, self._evaluator
         while not (optimizer.stop() or self._budget_is_spent()):
-            x = np.asarray(optimizer.ask())
-            L, G = evaluator.batch(x, optimizer.n_iter * len(x), lambda L: np.asarray(optimizer.needs_upper(L)))
+            x = to_numpy(optimizer.ask())
+            L, G = evaluator.batch(x, optimizer.n_iter * len(x), lambda L: to_numpy(optimizer.needs_upper(L)))
             optimizer.tell(L, G)
             if self._track:
                 evaluate_consensus(optimizer, evaluator)
@@ -90,7 +91,7 @@ class TicketLoop:
             numbers, points = optimizer.ask(max(free, 0))
             if not len(numbers):
                 return
-            for number, point in zip(map(int, numbers), np.asarray(points), strict=True):
+            for number, point in zip(map(int, numbers), to_numpy(points), strict=True):
                 self._points[number] = point
                 evaluator.submit(evaluator.first_kind, number, point)
 

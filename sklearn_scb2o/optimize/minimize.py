@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
+from ..particles.backend import to_numpy
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
 from .loop import BatchLoop, TicketLoop, evaluate_consensus
@@ -287,7 +288,7 @@ def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimize
             if takes_result:
                 callback(intermediate_result=optimizer.intermediate_result())
             else:
-                callback(np.copy(np.asarray(optimizer.consensus)))
+                callback(np.copy(to_numpy(optimizer.consensus)))
         except StopIteration:
             return True
         return False

@@ -1,13 +1,13 @@
-"""Moving a population: block by block, in place, with several threads where there is enough to do.
+"""Moving a population: on NumPy block by block, in place, with several threads where there is enough to do.
 
-Each run has its own random streams, one for each _CHUNK numbers of its population, so that what is drawn depends
-neither on the number of threads nor on the other runs.
+On CuPy a kernel does it in one pass; on other libraries it is done by the array functions, which give new arrays.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -18,15 +18,17 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import apply_boundary, euler_maruyama_step
-from ..particles.backend import Array, like, overflow_is_infinity, row_sum, row_total
+from ..exceptions import SCB2OWarning
+from ..particles import apply_boundary, euler_maruyama_step, fused
+from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total
 from ..particles.dynamics import diffusion_size
 from .box import Box, horizon
+from .streams import CupyStreams, Streams, draw_normals, rows_per_stream
 
-Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each chunk of its rows
+Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
 
 _BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
-_CHUNK = 65536  # numbers per random stream
+_THREADED = 262144  # numbers from which on several threads move them
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
 
@@ -49,22 +51,19 @@ class Block(NamedTuple):
     stream: int
 
 
-def rows_per_stream(d: int) -> int:
-    """Rows of a population that share a random stream."""
-    return max(1, _CHUNK // d)
-
-
-def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType) -> Moments:
-    """One Euler-Maruyama step of all particles of all runs, in place.
+def move(
+    y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType
+) -> tuple[Array, Moments]:
+    """One Euler-Maruyama step of all particles of all runs.
 
     Parameters
     ----------
     y : array of shape (R, N, d)
-        Positions, written to.
+        Positions; written to on NumPy.
     m : array of shape (R, d)
         Consensus points.
-    streams : R sequences of generators
-        Random streams, one for each `rows_per_stream` rows.
+    streams : Streams
+        Random streams.
     low, high : array of shape (d,), or with NumPy also as `block_rows` returns it
         Bounds.
     step : Step
@@ -72,26 +71,49 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
 
     Returns
     -------
-    Moments
-        Of the moved particles about m.
+    array of shape (R, N, d), Moments
+        The moved particles, on NumPy `y` itself, and their moments about m.
     """
+    if xp is np:
+        return y, _move_in_place(y, m, streams.generators, low, high, step)  # type: ignore[attr-defined]
+    lam, sigma, dt, noise, cap, boundary = step
+    if isinstance(streams, CupyStreams) and _has_kernels(dtype_name(y)):
+        y = fused.move_particles(
+            y, m, low, high, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, boundary=boundary,
+            horizon=_horizon(low), seed=streams.seed, draw=streams.next_counter(),
+        )  # fmt: skip
+        return y, Moments(*fused.sum_moments(y, m))
     target = m[:, None, :]
-    if xp is not np:
-        lam, sigma, dt, noise, cap, boundary = step
-        normals = like(_draw(streams, y.shape, np.float32 if y.dtype == xp.float32 else np.float64), y, xp)
-        moved = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, xp=xp)
-        if boundary == "periodic":
-            start, end = _open_ends(*(np.asarray(bound) for bound in (low, high)))
-            moved = apply_boundary(moved, like(start, y, xp), like(end, y, xp), "periodic", xp=xp)
-        y[:, :, :] = apply_boundary(moved, low, high, "clip" if boundary == "periodic" else boundary, xp=xp)
-        return moments(y, target, xp)
+    normals = streams.normals(tuple(y.shape))
+    y = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, xp=xp)
+    if boundary == "periodic":
+        y, boundary = apply_boundary(y, *_open_ends(low, high, xp), "periodic", xp=xp), "clip"
+    y = apply_boundary(y, low, high, boundary, xp=xp)
+    return y, moments(y, target, xp)
 
+
+@lru_cache(maxsize=2)
+def _has_kernels(dtype: str) -> bool:
+    """Whether the kernels for CuPy can be had; one warning where they cannot."""
+    problem = fused.why_not(dtype)
+    if problem is not None:
+        warnings.warn(
+            f"the kernels for CuPy do not compile, and slower array functions take their place: {problem:.500}",
+            SCB2OWarning,
+            stacklevel=5,
+        )
+    return problem is None
+
+
+def _move_in_place(y: Array, m: Array, streams: Generators, low: Array, high: Array, step: Step) -> Moments:
+    """`move` on NumPy; its second result."""
+    target = m[:, None, :]
     if low.ndim == 1:
         low, high = block_rows(low, y.shape[1]), block_rows(high, y.shape[1])
     if y.size <= _BLOCK:
         return _move_at_once(y, target, streams, low, high, step)
     blocks = _blocks(*y.shape)
-    threads = min(_n_threads(), len(blocks)) if y.size >= 4 * _CHUNK else 1
+    threads = min(_n_threads(), len(blocks)) if y.size >= _THREADED else 1
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
     others = [
         _pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]
@@ -115,19 +137,19 @@ def block_rows(x: Array, n: int) -> NDArray[Any]:
     return np.tile(x, (1, min(n, _BLOCK // x.size + 1), 1))
 
 
-def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step) -> Moments:
+def _move_at_once(y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step) -> Moments:
     """Move a population that fits one block: the same as `_move_blocks`, without the planning."""
     if len(streams) == 1:
         normals = streams[0][0].standard_normal(y.shape, y.dtype)
     else:
-        normals = _draw(streams, y.shape, y.dtype)
+        normals = draw_normals(streams, y.shape, y.dtype)
     n = y.shape[1]
     m = target.repeat(n, 1)
     return _step_in_place(y, m, normals, y - m, low[:, :n], high[:, :n], step)
 
 
 def _move_blocks(
-    blocks: list[Block], y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step
+    blocks: list[Block], y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step
 ) -> list[Moments]:
     """Move blocks one after the other; their moments."""
     most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
@@ -162,7 +184,7 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     normals += z
     normals += x
     if boundary == "periodic":
-        start, end = _open_ends(low, high)
+        start, end = _open_ends(low, high, np)
         normals[...] = apply_boundary(normals, start, end, "periodic", xp=np)
     np.maximum(normals, low, out=x)
     np.minimum(x, high, out=x)
@@ -176,10 +198,14 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     return _moments_about_zero(z, np)
 
 
-def _open_ends(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _open_ends(low: Array, high: Array, xp: ModuleType) -> tuple[Array, Array]:
     """Bounds with infinities again where `Box` has put a horizon: a coordinate without an end has no period."""
-    end = horizon(low.dtype)
-    return np.where(low <= -end, -np.inf, low), np.where(high >= end, np.inf, high)
+    end = _horizon(low)
+    return xp.where(low <= -end, -math.inf, low), xp.where(high >= end, math.inf, high)
+
+
+def _horizon(x: Array) -> float:
+    return float(horizon(np.dtype(dtype_name(x))))
 
 
 class Moments(NamedTuple):
@@ -244,17 +270,6 @@ def _blocks(n_runs: int, n: int, d: int) -> list[Block]:
     ]
 
 
-def _draw(streams: Streams, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """All standard normals of a step, the same that the blocks would draw."""
-    normals = np.empty(shape, dtype)
-    rows = rows_per_stream(shape[-1])
-    for run, out in zip(streams, normals, strict=True):
-        for i, rng in enumerate(run):
-            part = out[i * rows : (i + 1) * rows]
-            rng.standard_normal(None, dtype, part)
-    return normals
-
-
 @lru_cache(maxsize=1)
 def _n_threads() -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -270,8 +285,8 @@ if hasattr(os, "register_at_fork"):  # the threads do not exist in a forked proc
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def first_population(box: Box, streams: Streams, n: int, start: Any) -> NDArray[Any]:
-    """The first population in internal coordinates, (R, N, d): the points of `start`, the rest drawn.
+def first_population(box: Box, streams: Generators, n: int, start: Any) -> NDArray[Any]:
+    """The first population in internal coordinates, (R, N, d): the points of `start`, the rest drawn by NumPy.
 
     `start` is None, (d,), (k, d) or (R, k, d), in internal coordinates.
     """
@@ -285,10 +300,3 @@ def first_population(box: Box, streams: Streams, n: int, start: Any) -> NDArray[
         if len(given) < n:
             y[r, len(given) :] = box.sample(rng, n - len(given), given.mean(axis=0))
     return y
-
-
-def shuffle_particles(y: Array, streams: Streams, xp: ModuleType) -> None:
-    """Put the particles of each run in random order, in place."""
-    for r, (rng, *_) in enumerate(streams):
-        order = xp.asarray(rng.permutation(y.shape[1]))
-        y[r, :, :] = xp.take(y[r, :, :], order, axis=0)

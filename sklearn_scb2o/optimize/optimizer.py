@@ -13,20 +13,21 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult
 
 from ..exceptions import SCB2OWarning
-from ..particles.backend import Array
+from ..particles.backend import Array, to_numpy
 from ..particles.selection import quantile_rank
 from .box import make_box
-from .history import History
+from .history import LOOK_EVERY, History
 from .parameters import PAPER, Parameters, as_selector, check_count
 from .result import build_result
 from .savable import Savable
 from .schedules import Schedules
 from .state import Counts, State
 from .stopping import Limits
+from .streams import make_streams
 from .swarm import Swarm
 from .tickets import Tickets
 from .update import needed_upper, update_consensus
-from .values import as_start, as_values, make_streams, pick_dtype, pick_namespace
+from .values import as_start, as_values, pick_dtype, pick_namespace
 
 _NOTHING_ASKED = "{}() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
 
@@ -130,6 +131,13 @@ class SCB2OOptimizer(Savable):
     --------
     minimize : the loop around it, for objectives that are Python functions.
 
+    Notes
+    -----
+    On array libraries other than NumPy `ask` and `tell` queue work on the device and do not wait for it, once every
+    run has a consensus. Failed batches are looked at every 64 iterations, and by `stop` and `result`, which wait:
+    call `stop` every so many iterations where an iteration takes less than a millisecond. The history comes to the
+    host when it is read. Values that are told as arrays of the library, on the device, stay there.
+
     References
     ----------
     Chao, Sun, Riedl, Khadiv, Etesami, "Convergence of consensus-based particle methods for nonconvex bi-level
@@ -214,9 +222,10 @@ class SCB2OOptimizer(Savable):
         if self.x_opt is not None and self.x_opt.shape != (box.d,):
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
 
+        self._x_opt = None if self.x_opt is None or xp is np else xp.asarray(self.x_opt.astype(dtype), device=device)
         self._schedules = Schedules(self.parameters, box.d)
         self._swarm = swarm = Swarm(box, self.n_runs, self.n_particles, self.batch_size, start, xp, device)
-        streams = make_streams(random_state, self.n_runs, swarm.n_streams)
+        streams = make_streams(random_state, self.n_runs, self.n_particles, swarm.scale)
         y = swarm.first(streams)
         spread = swarm.spread(y)
         best = xp.full_like(y[:, :1, 0], np.inf)
@@ -390,23 +399,27 @@ class SCB2OOptimizer(Savable):
         )
         state.absorb(update, counts, swarm.xp)
         state.drift = velocity
-        failed, all_failed = counts.failed, update.dead is not None and bool(swarm.xp.all(update.dead))
+        failed = counts.failed
         if state.tickets is not None:
             failed = state.tickets.complete(counts)
             if failed is None:
                 return
-            all_failed = failed >= self.n_particles
             swarm.settle(state)
         state.close(
             update,
             failed,
-            all_failed,
             self._distance if self.x_opt is not None else None,
             None if self.limits.stagnation is None else self.limits.still_below(state, swarm.scale, swarm.xp),
             swarm.xp,
         )
-        if all_failed or (update.dead is not None and state.tickets is None):
-            self._report_failures(update.dead)
+        if state.tickets is not None:
+            self._look_at_failures(state.n_iter, np.full(1, failed >= self.n_particles), 3)
+        elif swarm.xp is np:
+            self._look_at_failures(state.n_iter, update.dead, 3)
+        else:
+            state.dead.append(update.dead)
+            if len(state.dead) == LOOK_EVERY:
+                self._look_back(4)
 
     def tell_consensus(self, L: Any, G: Any) -> None:
         """Take the values of the current consensus point, for the history and the result.
@@ -420,7 +433,7 @@ class SCB2OOptimizer(Savable):
             raise RuntimeError("tell_consensus() before the first tell(): there is no consensus point yet")
         values = {}
         for name, value in (("L", L), ("G", G)):
-            array = np.asarray(np.nan if value is None else value, dtype=float)
+            array = to_numpy(np.nan if value is None else value).astype(float)
             if array.shape not in {(), (self.n_runs,)}:
                 raise ValueError(
                     f"{name} at the consensus has shape {array.shape}, expected ({self.n_runs},) or a number"
@@ -437,7 +450,7 @@ class SCB2OOptimizer(Savable):
         points : array of shape (d,), (k, d) or (R, k, d)
             Points inside the bounds; all that wait together at most as many as a batch has.
         """
-        y = self._swarm.box.check_points(points, "points")
+        y = self._swarm.box.check_points(to_numpy(points), "points")
         y = y.reshape(1, -1, self._swarm.box.d) if y.ndim < 3 else y
         waiting = sum(p.shape[1] for p in self._state.injected)
         if y.shape[0] not in (1, self.n_runs) or y.shape[1] + waiting > self.batch_size:
@@ -455,6 +468,10 @@ class SCB2OOptimizer(Savable):
         dict
             Keys among "max_iter", "max_evals", "max_time", "spread", "stagnation".
         """
+        return self._reasons(4)
+
+    def _reasons(self, stacklevel: int) -> dict[str, str]:
+        self._look_back(stacklevel + 1)
         tickets = self._state.tickets
         size = self.batch_size if tickets is None else tickets.n_out + 1
         return self.limits.reasons(self._swarm.settle(self._state), self.elapsed, size, self._swarm.xp)
@@ -494,11 +511,11 @@ class SCB2OOptimizer(Savable):
     @property
     def result(self) -> OptimizeResult:
         """Everything found so far, as `build_result` describes it."""
-        return build_result(self.stop(), self._state, self._swarm.points)
+        return build_result(self._reasons(4), self._state, self._swarm.points)
 
     def intermediate_result(self) -> OptimizeResult:
         """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
-        return build_result(self.stop(), self._state, self._swarm.points, with_history=False)
+        return build_result(self._reasons(4), self._state, self._swarm.points, with_history=False)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -516,7 +533,7 @@ class SCB2OOptimizer(Savable):
             return needed_upper(L, settings, state.lower_best, swarm.xp)
         assert state.tickets is not None
         present = state.tickets.present(rows, L, swarm)
-        known = int(np.count_nonzero(np.asarray(present) < np.inf))
+        known = int(np.count_nonzero(to_numpy(present) < np.inf))
         if known < quantile_rank(settings.beta, self.n_particles):
             return np.inf > L  # each may be inside the quantile in the end
         # the softness of the selection may still grow: the fewer are known, the more particles are asked for
@@ -525,8 +542,8 @@ class SCB2OOptimizer(Savable):
 
     def _missed(self, L: Array, G: Array, rows: Any) -> NDArray[np.bool_]:
         """Which of some particles lack an upper value that matters, (k,)."""
-        unknown = np.isnan(np.asarray(G)[0])
-        return unknown & np.asarray(self._needed(L, rows))[0] if unknown.any() else unknown
+        unknown = np.isnan(to_numpy(G)[0])
+        return unknown & to_numpy(self._needed(L, rows))[0] if unknown.any() else unknown
 
     def _asked(self, ids: Any, call: str) -> Any:
         """The particles that were handed out under these numbers; None for a batch, which must be pending."""
@@ -552,6 +569,7 @@ class SCB2OOptimizer(Savable):
         if state.pending:
             raise RuntimeError(f"ask({n}) while a batch is pending: tell() its values first, or go on with ask()")
         if state.tickets is None:
+            self._look_back(4)
             state.tickets = Tickets.begin(state, swarm)
         if self.limits.max_evals is not None:
             n = min(n, max(0, self.limits.max_evals - state.nfev_lower - state.tickets.n_out))
@@ -559,10 +577,27 @@ class SCB2OOptimizer(Savable):
         return numbers, swarm.to_user(y)[0, ...]
 
     def _distance(self, m: Array) -> Any:
-        return np.linalg.norm(np.asarray(self._swarm.points(m)) - self.x_opt, axis=-1)
+        xp, x = self._swarm.xp, self._swarm.points(m)
+        if xp is np:
+            return np.linalg.norm(x - self.x_opt, axis=-1)
+        away = x - self._x_opt
+        return xp.sqrt(xp.vecdot(away, away))
 
-    def _report_failures(self, dead: Array) -> None:
+    def _look_back(self, stacklevel: int) -> None:
+        """Look at the failures of the iterations whose arrays were left on their device."""
         state = self._state
+        if not state.dead:
+            return
+        dead, state.dead = to_numpy(self._swarm.xp.stack(state.dead)), []
+        for i, runs in enumerate(dead, state.n_iter - len(dead) + 1):
+            self._look_at_failures(i, runs, stacklevel + 1)
+
+    def _look_at_failures(self, iteration: int, dead: NDArray[np.bool_] | None, stacklevel: int) -> None:
+        """Warn of an iteration in which all evaluations of some runs failed, given which, None for none; or raise."""
+        state = self._state
+        state.note_failures(dead is not None and bool(dead.all()))
+        if dead is None or not dead.any():
+            return
         if state.failed_batches >= self.limits.max_failed_batches:
             raise RuntimeError(
                 f"all evaluations of {state.failed_batches} batches in a row failed (NaN or inf in L, or NaN in G "
@@ -571,17 +606,17 @@ class SCB2OOptimizer(Savable):
             )
         if not state.warned_failure:
             state.warned_failure = True
-            runs = "" if self.n_runs == 1 else f" in {int(np.asarray(dead).sum())} of {self.n_runs} runs"
+            runs = "" if self.n_runs == 1 else f" in {int(dead.sum())} of {self.n_runs} runs"
             what = "fresh points are drawn" if state.alive is not None else "the consensus is kept"
             warnings.warn(
-                f"all {self.batch_size} evaluations of iteration {state.n_iter} failed{runs}; {what}",
+                f"all {self.batch_size} evaluations of iteration {iteration} failed{runs}; {what}",
                 SCB2OWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
 
 def _counts(L: Array, G: Array, missed: NDArray[np.bool_]) -> Counts:
     """Counts of values of a single run, (1, k), among which a G that matters is missing in some rows."""
-    L, G = np.asarray(L), np.asarray(G)
+    L, G = to_numpy(L), to_numpy(G)
     failed = ~(np.inf > L) | missed
     return Counts(L.shape[1], int(np.sum(~np.isnan(G) | missed)), int(np.sum(failed)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from ..particles.backend import to_numpy
 from .state import State
 
 #: Reasons to stop that mean that the particles have converged, with the status of a result.
@@ -42,7 +43,8 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
     single = n_runs == 1
 
     def out(value: Any) -> Any:
-        array = np.array(value) if np.ndim(value) else np.full(n_runs, value)
+        array = np.array(to_numpy(value))
+        array = array if array.ndim else np.full(n_runs, value)
         if not single:
             return array
         return array[0] if array.ndim > 1 else array[0].item()
@@ -53,7 +55,7 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
     result = OptimizeResult(
         x=None, fun=np.nan, lower_fun=np.nan, consensus=None, best=None, population=None,
         nit=state.n_iter, nfev_lower=out(state.nfev_lower), nfev_upper=out(state.nfev_upper),
-        nfev=max(state.nfev_lower, int(np.max(state.nfev_upper))), n_failed=out(state.n_failed),
+        nfev=max(state.nfev_lower, int(np.max(to_numpy(state.nfev_upper)))), n_failed=out(state.n_failed),
         success=bool(converged), status=status,
         message="; ".join(reasons.values()) or "no stopping criterion holds yet", history=history,
     )  # fmt: skip
@@ -61,12 +63,12 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
         result.message = "nothing was told yet"
         return result
     unknown = np.full(state.y.shape[0], np.nan)
-    m = np.asarray(to_user(state.m))
+    m = to_numpy(to_user(state.m))
     if state.alive is not None:
-        m = np.where(np.asarray(state.alive)[:, None], m, np.nan)
+        m = np.where(to_numpy(state.alive)[:, None], m, np.nan)
     m_lower = unknown if state.m_lower is None else state.m_lower
     m_upper = unknown if state.m_upper is None else state.m_upper
-    best, best_lower, best_upper = (np.asarray(v) for v in (to_user(state.best_y), state.best_lower, state.best_upper))
+    best, best_lower, best_upper = (to_numpy(v) for v in (to_user(state.best_y), state.best_lower, state.best_upper))
     best_lower, best_upper = best_lower[:, 0], best_upper[:, 0]
     dominates = (best_lower <= m_lower) & (best_upper <= m_upper)
     result.x = out(np.where(dominates[:, None], best, m))

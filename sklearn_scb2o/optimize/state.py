@@ -7,17 +7,17 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..particles.backend import Array, any_true
+from ..particles.backend import Array, any_true, as_index, count_up, dtype_name, get_namespace, to_numpy
 from .history import History
 from .motion import Moments
+from .streams import Streams, restored_streams
 from .tickets import Tickets
 from .update import Update
 
 
 class Counts(NamedTuple):
-    """Evaluations that were told: of L, of G, and those that failed; the last two per run where they differ."""
+    """Evaluations that were told: of L, of G, and those that failed; the last two per run where they may differ."""
 
     lower: int
     upper: Any
@@ -38,7 +38,7 @@ class State:
     #: mean spread of y, user units, (R,); or its moments, or None, until somebody asks
     spread: Array | Moments | None
     lower_best: Array  #: smallest lower value seen, (R, 1)
-    streams: list[list[np.random.Generator]]  #: of each run, one for each chunk of rows
+    streams: Streams
     history: History
     rows: tuple[int, int]  #: the particles of the current batch
     pending: bool = False  #: the batch was asked and not yet told
@@ -48,7 +48,7 @@ class State:
     m: Array | None = None  #: consensus, (R, d)
     m_lower: Any = None  #: values there, (R,), None until told
     m_upper: Any = None
-    alive: Any = None  #: (R,), runs that have a consensus; None if all have
+    alive: Array | None = None  #: (R,), runs that have a consensus; None if all have
     weights: Array | None = None  #: of the last batch, (R, n)
     told_lower: Array | None = None  #: values of the last batch, (R, n)
     told_upper: Array | None = None
@@ -56,13 +56,14 @@ class State:
     best_lower: Array | None = None  #: its values, (R, 1)
     best_upper: Array | None = None
     first_spread: Array | None = None  #: (R,)
-    still_since: int = 0  #: iteration since which the consensus has stayed at still_at
+    still_since: Any = 0  #: iteration since which the consensus has stayed at still_at; (), but on NumPy an int
     still_at: Array | None = None
     n_iter: int = 0
     nfev_lower: int = 0  #: per run
-    nfev_upper: int | NDArray[np.int64] = 0  #: likewise; (R,) once it may differ between runs
-    n_failed: int | NDArray[np.int64] = 0
+    nfev_upper: Any = 0  #: likewise; (R,) once it may differ between runs
+    n_failed: Any = 0
     failed_batches: int = 0  #: in a row, in which every run failed
+    dead: list[Array] = field(default_factory=list)  #: (R,), runs that failed, of the iterations not yet looked at
     warned_failure: bool = False
     tickets: Tickets | None = None  #: with points handed out one by one
     elapsed: float = 0.0  #: seconds spent before this process
@@ -96,29 +97,39 @@ class State:
         elif self.m is not None:  # a dead run keeps its consensus
             self.m = xp.where(dead[:, None], self.m, update.consensus)
             if self.alive is not None:
-                alive = self.alive | ~dead
-                self.alive = None if bool(xp.all(alive)) else alive
+                self.alive = _unless_all(self.alive | ~dead, xp)
         else:
-            self.m, self.alive = update.consensus, ~dead
+            self.m, self.alive = update.consensus, _unless_all(~dead, xp)
         if xp is np and dead is None and len(L) == 1:
             self._renew_best_of_one(y, L, G, update)
         else:
             self._renew_best(y, L, G, update, xp)
 
-    def close(
-        self, update: Update, failed: Any, all_failed: bool, x_distance: Any, still_below: float | None, xp: ModuleType
-    ) -> None:
+    def close(self, update: Update, failed: Any, x_distance: Any, still_below: Any, xp: ModuleType) -> None:
         """End an iteration in which `failed` evaluations failed, per run."""
         self.n_iter += 1
-        self.failed_batches = self.failed_batches + 1 if all_failed else 0
-        if still_below is not None and (
-            self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
-        ):
-            self.still_since, self.still_at = self.n_iter, self.m
+        if still_below is not None:
+            self._watch(still_below, xp)
         distance = np.nan if x_distance is None else x_distance(self.m)
         spread = self.spread if isinstance(self.spread, Moments) else _run_values(self.spread)
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
+
+    def note_failures(self, all_failed: bool) -> None:
+        """Count the batches in a row in which every run failed."""
+        self.failed_batches = self.failed_batches + 1 if all_failed else 0
+
+    def _watch(self, still_below: Any, xp: ModuleType) -> None:
+        """Note since when the consensus has moved by less than `still_below`."""
+        if self.still_at is None:
+            self.still_since, self.still_at = self.n_iter, self.m
+            return
+        has_moved = xp.any(xp.abs(self.m - self.still_at) > still_below)
+        if xp is not np:
+            self.still_since = as_index(has_moved, xp) * (self.n_iter - self.still_since) + self.still_since
+            self.still_at = xp.where(has_moved, self.m, self.still_at)
+        elif has_moved:
+            self.still_since, self.still_at = self.n_iter, self.m
 
     def _renew_best(self, y: Array, L: Array, G: Array, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
@@ -126,8 +137,9 @@ class State:
         The challenger is the particle of largest weight in the batch.
         """
         n_runs, n, d = y.shape
-        index = xp.argmax(update.weights, axis=-1) + n * xp.arange(n_runs)
-        lower, upper = (xp.take(xp.reshape(v, (-1,)), index)[:, None] for v in (L, G))
+        index = xp.argmax(update.weights, axis=-1)
+        index = index + n * count_up(n_runs, index, xp)
+        lower, upper = (xp.take(xp.reshape(v, (-1,)), index, axis=0)[:, None] for v in (L, G))
         point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
             out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
@@ -138,7 +150,7 @@ class State:
             out = out | ((upper == self.best_upper) & (lower < self.best_lower))
             if update.dead is not None:
                 out = out & ~update.dead[:, None]
-            if not any_true(out, xp):
+            if xp is np and not any_true(out, xp):
                 return
         self.best_y = xp.where(out, point, self.best_y)
         self.best_lower = xp.where(out, lower, self.best_lower)
@@ -162,17 +174,19 @@ class State:
         for f in fields(self):
             value = getattr(self, f.name)
             if f.name == "streams":
-                value = [[rng.bit_generator.state for rng in run] for run in value]
+                value = value.to_state()
             elif f.name == "history":
                 value = value.table()
-            elif f.name == "injected":
-                value = [np.array(v) for v in value]
+            elif f.name in ("injected", "dead"):
+                value = [np.array(to_numpy(v)) for v in value]
+            elif f.name == "still_since":
+                value = int(to_numpy(value))
             elif f.name == "tickets":
                 value = None if value is None else value.to_dict()
             elif f.name == "rows":
                 value = list(value)
             elif hasattr(value, "shape"):
-                value = _host(value).copy()
+                value = np.array(to_numpy(value))
             out[f.name] = value
         return out
 
@@ -187,39 +201,37 @@ class State:
         y = np.asarray(values["y"])
         if y.shape != tuple(like.y.shape):
             raise ValueError(f"the state has particles of shape {y.shape}, this optimizer has {tuple(like.y.shape)}")
-        if y.dtype != _host(like.y).dtype:
-            raise ValueError(f"the state has particles of type {y.dtype}, this optimizer has {_host(like.y).dtype}")
+        if y.dtype.name != dtype_name(like.y):
+            raise ValueError(f"the state has particles of type {y.dtype}, this optimizer has {dtype_name(like.y)}")
         sizes = [stop - start for start, stop in (values["rows"], like.rows)]
         if sizes[0] != sizes[1]:
             raise ValueError(f"the state has batches of {sizes[0]} particles, this optimizer has batches of {sizes[1]}")
-        on_host = {"nfev_lower", "nfev_upper", "n_failed", "m_lower", "m_upper", "history"}
+        on_host = {"m_lower", "m_upper", "history"}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.copy() if name in on_host else as_array(value.copy())
         if values["tickets"] is not None:
             values["tickets"] = Tickets.from_dict(values["tickets"], as_array)
-        values["streams"] = [[_generator(state) for state in run] for run in values["streams"]]
+        values["streams"] = restored_streams(values["streams"], like.streams, y.shape[1])
         values["history"] = History.from_table(values["history"], like.history.measure)
+        values["dead"] = [as_array(np.array(v)) for v in values["dead"]]
         values["rows"], values["injected"] = tuple(values["rows"]), [np.array(v) for v in values["injected"]]
         return cls(**values)
 
 
-def _generator(state: Any) -> np.random.Generator:
-    rng = np.random.Generator(np.random.SFC64(0))
-    rng.bit_generator.state = state
-    return rng
-
-
-def _host(x: Any) -> NDArray[Any]:
-    return x if isinstance(x, np.ndarray) else np.asarray(x)
+def _unless_all(mask: Array, xp: ModuleType) -> Array | None:
+    """The mask, or None where it is true everywhere; waits for its device, until each run has a consensus."""
+    return None if to_numpy(xp.all(mask)) else mask
 
 
 def _run_values(x: Any) -> Any:
-    """A number for each run, from a number or an array of R elements: a float for one run, else an array (R,)."""
+    """A number for each run, from a number or an array of R elements: of NumPy a float for one run, else (R,)."""
     if isinstance(x, float):
         return x
-    return x.item() if isinstance(x, np.ndarray) and x.size == 1 else _host(x).reshape(-1)
+    if isinstance(x, np.ndarray):
+        return x.item() if x.size == 1 else x.reshape(-1)
+    return get_namespace(x).reshape(x, (-1,))
 
 
-def _count(mask: Array, xp: ModuleType) -> NDArray[np.int64]:
-    return _host(xp.sum(xp.astype(mask, xp.int64), axis=-1))
+def _count(mask: Array, xp: ModuleType) -> Array:
+    return xp.sum(as_index(mask, xp), axis=-1)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from ..particles.backend import to_numpy
 from .parameters import check_count, check_number
 from .state import State
 
@@ -41,13 +44,14 @@ class Limits:
         if self.max_time is not None and elapsed >= self.max_time:
             reasons["max_time"] = f"{elapsed:.3g} seconds passed, max_time={self.max_time:g}"
         first: Any = state.first_spread
-        if state.n_iter and bool(xp.all(state.spread <= self.tol * first)):
+        if state.n_iter and to_numpy(xp.all(state.spread <= self.tol * first)):
             reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
-        if self.stagnation is not None and state.n_iter - state.still_since >= self.stagnation:
+        if self.stagnation is not None and state.n_iter - int(to_numpy(state.still_since)) >= self.stagnation:
             reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
         return reasons
 
-    def still_below(self, state: State, scale: Any, xp: ModuleType) -> float:
+    def still_below(self, state: State, scale: Any, xp: ModuleType) -> Any:
         """Internal distance below which the consensus counts as unmoved."""
         first: Any = state.first_spread
-        return self.tol * float(xp.max(first / xp.min(scale)))
+        widest = xp.max(first / xp.min(scale))
+        return self.tol * (float(widest) if xp is np else widest)

@@ -9,21 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles.backend import Array, clamp
+from ..particles.backend import Array, clamp, count_up, dtype_name, to_numpy
 from .box import Box
-from .motion import (
-    Moments,
-    Step,
-    Streams,
-    block_rows,
-    first_population,
-    mean_spread,
-    moments,
-    move,
-    rows_per_stream,
-    shuffle_particles,
-)
+from .motion import Moments, Step, block_rows, first_population, mean_spread, moments, move
 from .state import State
+from .streams import NumpyStreams, Streams
 
 
 class Swarm:
@@ -48,15 +38,17 @@ class Swarm:
         self.n_runs, self.n_particles, self.batch_size = n_runs, n_particles, batch_size
         self._start = start
         self.scale = self.array(box.scale)
-        low, high, rows = self.array(box.inner_low), self.array(box.inner_high), self.scale
+        if dtype_name(self.scale) != box.scale.dtype.name:
+            raise ValueError(
+                f"dtype={box.scale.dtype.name!r} is not at hand, {xp.__name__} makes {dtype_name(self.scale)} of it: "
+                "give dtype='float32', or switch it on, with JAX by jax.config.update('jax_enable_x64', True)"
+            )
+        self._outer = self.array(box.low), self.array(box.high)
+        self._inner = low, high = self.array(box.inner_low), self.array(box.inner_high)
+        rows = self.scale
         if xp is np:
             low, high, rows = (block_rows(v, n_particles) for v in (low, high, rows))
         self._low, self._high, self._scale_rows = low, high, rows
-
-    @property
-    def n_streams(self) -> int:
-        """Random streams of a run."""
-        return -(-self.n_particles // rows_per_stream(self.box.d))
 
     @property
     def start(self) -> Any:
@@ -85,18 +77,42 @@ class Swarm:
         if self.xp is np:
             values[:, rows] = new
             return values
-        host = np.array(np.asarray(values))
-        host[:, rows] = np.asarray(new)
-        return self.array(host)
+        n = values.shape[1]
+        source, is_new = np.zeros(n, dtype=np.int64), np.zeros((1, n) + (1,) * (values.ndim - 2), dtype=bool)
+        source[rows], is_new[0, rows] = np.arange(len(rows)), True
+        return self.xp.where(self.array(is_new), self.take(new, source), values) if len(rows) else values
 
-    def draw(self, state: State, n: int) -> Array:
-        """New first positions for n particles of a single run, (1, n, d)."""
-        return self.array(self.box.sample(state.streams[0][0], n, self._center)[None])
+    def replace(self, state: State, new: Array) -> None:
+        """Replace the current batch by `new`, (R, n, d)."""
+        start, stop = state.rows
+        if stop - start == self.n_particles:
+            state.y = new
+        elif self.xp is np:
+            state.batch[...] = new
+        else:
+            state.y = self.xp.concat([state.y[:, :start, :], new, state.y[:, stop:, :]], axis=1)
+
+    def draw(self, streams: Streams, n: int, center: Any = None) -> Array:
+        """New first positions for n particles of each run, (R, n, d); about `center` where bounds are missing."""
+        if isinstance(streams, NumpyStreams):
+            return self.array(np.stack([self.box.sample(rng, n, center) for rng, *_ in streams.generators]))
+        shape = (self.n_runs, n, self.box.d)
+        uniforms = streams.uniforms(shape)
+        normals = None if self.box.is_finite else streams.normals(shape)
+        return clamp(self.box.points(uniforms, normals, center, self.array, self.xp), *self._inner, self.xp)
 
     def first(self, streams: Streams) -> Array:
         """The first population, (R, N, d)."""
-        y = first_population(self.box, streams, self.n_particles, self._start)
-        return y if self.xp is np else self.array(y)
+        start, n = self._start, self.n_particles
+        if isinstance(streams, NumpyStreams):
+            return self.array(first_population(self.box, streams.generators, n, start))
+        if start is None:
+            return self.draw(streams, n)
+        given = np.broadcast_to(start, (self.n_runs, *np.atleast_2d(start).shape[-2:]))
+        if given.shape[1] == n:
+            return self.array(given.copy())
+        drawn = self.draw(streams, n - given.shape[1], given.mean(axis=1, keepdims=True))
+        return self.xp.concat([self.array(given.copy()), drawn], axis=1)
 
     def to_user(self, y: Array) -> Array:
         """Points in the user's coordinates, a new array."""
@@ -105,12 +121,11 @@ class Swarm:
         x = y * (rows if y.ndim == rows.ndim and y.shape[1] == rows.shape[1] else self.scale)
         if self.box.is_exact:
             return x
-        return clamp(x, self.array(self.box.low), self.array(self.box.high), self.xp)
+        return clamp(x, *self._outer, self.xp)
 
     def points(self, y: Array) -> Array:
         """The same, moved into the box: a mean of particles may be outside by a rounding."""
-        low, high = (self.array(bound) for bound in (self.box.inner_low, self.box.inner_high))
-        return self.to_user(clamp(y, low, high, self.xp))
+        return self.to_user(clamp(y, *self._inner, self.xp))
 
     def spread(self, y: Array) -> Array:
         """Mean spread of a population in the user's coordinates, (R,)."""
@@ -131,11 +146,11 @@ class Swarm:
     def advance(self, state: State, step: Step) -> None:
         """Move the particles of the last batch, and turn to the next batch."""
         if state.drift is not None:
-            low, high = self.array(self.box.inner_low), self.array(self.box.inner_high)
-            start, stop = state.rows
-            state.y[:, start:stop, :] = clamp(state.batch + step.dt * state.drift, low, high, self.xp)
+            self.replace(state, clamp(state.batch + step.dt * state.drift, *self._inner, self.xp))
             state.drift = None
-        sums = move(state.batch, state.m, state.streams, self._low, self._high, step, self.xp)
+        moved, sums = move(state.batch, state.m, state.streams, self._low, self._high, step, self.xp)
+        if self.xp is not np:
+            self.replace(state, moved)
         if state.alive is not None:
             self._redraw(state)
         elif self.batch_size == self.n_particles:
@@ -146,41 +161,65 @@ class Swarm:
             start = state.rows[1]
             if start + self.batch_size > self.n_particles:
                 start = 0
-                shuffle_particles(state.y, state.streams, self.xp)
+                self._shuffle(state)
             state.rows = (start, start + self.batch_size)
         state.spread = self.spread(state.y)
 
     def _redraw(self, state: State) -> None:
         """Draw the particles anew of runs that have no consensus yet: nothing that they told was of use."""
-        for r in np.flatnonzero(~np.asarray(state.alive)):
-            y = self.box.sample(state.streams[r][0], self.n_particles, self._center)
-            state.y[int(r), :, :] = self.array(y)
+        if not isinstance(state.streams, NumpyStreams):
+            fresh = self.draw(state.streams, self.n_particles, self.center)
+        else:
+            host = np.zeros(state.y.shape, dtype=self.box.scale.dtype)
+            for r in np.flatnonzero(~to_numpy(state.alive)):
+                host[r] = self.box.sample(state.streams.generators[r][0], self.n_particles, self.center)
+            fresh = self.array(host)
+        assert state.alive is not None
+        state.y = self.xp.where(state.alive[:, None, None], state.y, fresh)
+
+    def _shuffle(self, state: State) -> None:
+        """Put the particles of each run in random order."""
+        n = self.n_particles
+        orders = state.streams.permutations(self.n_runs, n)
+        if self.xp is np:
+            for run, order in zip(state.y, orders, strict=True):
+                run[...] = run[order]
+            return
+        first = count_up(self.n_runs, orders, self.xp) * n  # of each run, in the rows of all runs
+        rows = self.xp.reshape(state.y, (-1, self.box.d))
+        order = self.xp.reshape(orders + first[:, None], (-1,))
+        state.y = self.xp.reshape(self.xp.take(rows, order, axis=0), state.y.shape)
 
     @property
-    def _center(self) -> Any:
+    def center(self) -> Any:
         """Where particles are drawn about without bounds."""
         return None if self._start is None else self._start.reshape(-1, self.box.d).mean(axis=0)
 
     def velocities(self, drift: Any, state: State) -> Array:
         """Velocities that the caller gives to a batch, in internal coordinates, (R, n, d)."""
         shape = tuple(state.batch.shape[-2:]) if self.n_runs == 1 else tuple(state.batch.shape)
-        values = self.xp.asarray(drift, dtype=state.y.dtype, device=self.device)
+        xp = self.xp
+        values = xp.asarray(to_numpy(drift) if xp is np else drift, dtype=state.y.dtype, device=self.device)
         if tuple(values.shape) != shape:
             raise ValueError(f"drift has shape {tuple(values.shape)}, expected {shape}, that of the batch")
-        if not bool(self.xp.all(self.xp.isfinite(values))):
+        if xp is not np:  # not looked at, so that nothing waits for a device
+            values = xp.where(xp.isfinite(values), values, 0.0)
+        elif not np.isfinite(values).all():
             raise ValueError("drift must be finite: give a particle without velocity zeros")
-        return self.xp.reshape(values, tuple(state.batch.shape)) / self.scale
+        return xp.reshape(values, tuple(state.batch.shape)) / self.scale
 
     def place(self, state: State, points: Any) -> None:
         """Put points (R, k, d) where the particles of least weight are."""
-        start, stop = state.rows
-        for r in range(self.n_runs):
-            if state.weights is None:  # given points come first
-                order = np.arange(stop - start)[::-1]
-            else:
-                order = np.argsort(np.asarray(state.weights[r, :]), kind="stable")
-            for i, point in zip(order, points[r], strict=False):
-                state.y[r, start + int(i), :] = self.array(point)
+        xp, (n_runs, n, d), k = self.xp, state.batch.shape, points.shape[1]
+        if state.weights is None:  # given points come first
+            order = self.array(np.tile(np.arange(n)[::-1], (n_runs, 1)))
+        else:
+            order = xp.argsort(state.weights, axis=-1, stable=True)
+        rank = xp.argsort(order, axis=-1)  # of the weight of each particle, the least first
+        first = count_up(n_runs, rank, xp) * k  # of each run, in the rows of all points
+        rows = xp.reshape(clamp(rank, 0, k - 1, xp) + first[:, None], (-1,))
+        new = xp.reshape(xp.take(self.array(points.reshape(-1, d)), rows, axis=0), (n_runs, n, d))
+        self.replace(state, xp.where((rank < k)[:, :, None], new, state.batch))
         state.spread = self.spread(state.y)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles.backend import Array
+from ..particles.backend import Array, to_numpy
 from .motion import Step, move
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Tickets:
             np.full(n, -1), np.zeros(n, dtype=bool), np.full(n, evaluated), swarm.copy(state.y),
             swarm.copy(state.told_lower) if evaluated else unknown,
             swarm.copy(state.told_upper) if evaluated else swarm.copy(unknown),
-            np.full(n, evaluated), np.isnan(np.asarray(state.told_upper))[0] if evaluated else np.zeros(n, dtype=bool),
+            np.full(n, evaluated), np.isnan(to_numpy(state.told_upper))[0] if evaluated else np.zeros(n, dtype=bool),
             state.nfev_lower,
         )  # fmt: skip
 
@@ -104,12 +104,12 @@ class Tickets:
         self.here[rows] = False
         self.told[rows] = self.known[rows] = True
         # values that are told all at once are a batch, which is as it is
-        self.waived[rows] = ~missed & np.isnan(np.asarray(G)[0]) & (len(rows) < len(self.told))
+        self.waived[rows] = ~missed & np.isnan(to_numpy(G)[0]) & (len(rows) < len(self.told))
 
     def complete(self, counts: Counts) -> int | None:
         """Count what was told; where that completes an iteration, how many evaluations failed in it."""
         self.n_told += counts.lower
-        self.n_failed += counts.failed
+        self.n_failed += int(to_numpy(counts.failed).sum())
         if self.n_told < len(self.told):
             return None
         self.n_told -= len(self.told)
@@ -123,7 +123,7 @@ class Tickets:
     def to_dict(self) -> dict[str, Any]:
         """Copies of all fields, with arrays of NumPy."""
         return {
-            f.name: np.array(np.asarray(v)) if hasattr(v, "shape") else v
+            f.name: np.array(to_numpy(v)) if hasattr(v, "shape") else v
             for f in fields(self)
             for v in (getattr(self, f.name),)
         }
@@ -152,17 +152,16 @@ class Tickets:
             swarm.advance(state, step)
             return
         if np.mean(self.known) < LEAST_KNOWN or state.m is None or state.alive is not None:
-            moved = swarm.draw(state, len(rows))
+            moved = swarm.draw(state.streams, len(rows), swarm.center)
         else:
-            moved = swarm.take(state.y, rows)
-            move(moved, state.m, state.streams, *swarm.limits, step, swarm.xp)
+            moved, _ = move(swarm.take(state.y, rows), state.m, state.streams, *swarm.limits, step, swarm.xp)
         state.y = swarm.put(state.y, rows, moved)
         state.spread = None
 
     def _place(self, state: State, swarm: Swarm) -> None:
         """Put waiting points where particles of least weight are that are not out."""
         points = np.concatenate(state.injected, axis=1)
-        weights = np.zeros(len(self.told)) if state.weights is None else np.asarray(state.weights)[0]
+        weights = np.zeros(len(self.told)) if state.weights is None else to_numpy(state.weights)[0]
         free = np.flatnonzero(self.number < 0)
         rows = free[np.argsort(weights[free], kind="stable")][: points.shape[1]]
         state.y = swarm.put(state.y, rows, swarm.array(points[:, : len(rows)]))

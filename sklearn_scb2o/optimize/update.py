@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..particles import (
     SELECTORS,
@@ -21,7 +22,7 @@ from ..particles import (
     soft_selection,
     tau_from_spread,
 )
-from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
+from ..particles.backend import Array, any_true, as_index, clamp, float_info, overflow_is_infinity, row_min
 from .one_run import weigh
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
@@ -69,7 +70,7 @@ class Update(NamedTuple):
 
     weights: Array  #: (R, N); meaningless in a dead run
     consensus: Array  #: (R, d), likewise
-    failed: Array | None  #: (R, N), evaluations that failed; None if there are none
+    failed: Array | None  #: (R, N), evaluations that failed; None if there are none (known on NumPy only, as below)
     evaluated_upper: Array | None  #: (R, N), rows whose upper value is known or was needed; None if all are
     dead: Array | None  #: (R,), runs whose evaluations all failed; None if there are none
     quantile: Array | float  #: hard quantile, (R, 1)
@@ -168,16 +169,16 @@ def _update_on_arrays(y: Array, L: Array, G: Array, settings: Settings, lower_be
     """`update_consensus` in general: any array library, any number of runs, failed evaluations."""
     lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
     alpha: Array | float | None
-    if is_tame(G, xp) and is_tame(L, xp):
+    if xp is np and is_tame(G) and is_tame(L):
         lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
     else:
         failed, evaluated_upper, excluded, upper = _failures(L, G, settings, lower_best, xp)
         lower, lower_best = compared_lower(clip_values(L, xp), excluded, settings, lower_best, xp)
         dead = xp.all(excluded, axis=-1)
-        if any_true(dead, xp):  # any finite values: nothing of such a run is used
-            lower, upper = (xp.where(dead[:, None], 0.0, v) for v in (lower, upper))
-        else:
+        if xp is np and not any_true(dead, xp):
             dead = None
+        else:  # any finite values: nothing of such a run is used
+            lower, upper = (xp.where(dead[:, None], 0.0, v) for v in (lower, upper))
     if settings.upper_max is not None:
         upper = xp.minimum(upper, settings.upper_max)
 
@@ -200,7 +201,7 @@ def _failures(L: Array, G: Array, settings: Settings, lower_best: Array, xp: Mod
     # +inf in G is data, as bad as can be
     upper = clip_values(G, xp)
     upper = xp.minimum(upper, float_info(upper, xp)[2] / 8.0)
-    if not any_true(unknown, xp):
+    if xp is np and not any_true(unknown, xp):
         return failed, ~unknown, failed, upper
     needed = needed_upper(L, settings, lower_best, xp)
     missed = unknown & needed
@@ -212,15 +213,13 @@ def _failures(L: Array, G: Array, settings: Settings, lower_best: Array, xp: Mod
 def _alpha_rank(rank: Array | int, xp: ModuleType) -> Array | int:
     if isinstance(rank, int):
         return max(1, round(ALPHA_FRACTION * rank))
-    return xp.astype(xp.maximum(xp.round(ALPHA_FRACTION * rank), 1.0), xp.int64)
+    return as_index(xp.maximum(xp.round(ALPHA_FRACTION * rank), 1.0), xp)
 
 
-def is_tame(values: Array, xp: ModuleType) -> bool:
+def is_tame(values: NDArray[Any]) -> bool:
     """Whether all values are finite and so far from overflow that nothing needs care: nearly always."""
-    if xp is np:
-        flat = values.reshape(-1)
-        return bool(flat.dot(flat) < math.inf)  # which gives no warnings
-    return not any_true(~(xp.vecdot(values, values) < math.inf), xp)
+    flat = values.reshape(-1)
+    return bool(flat.dot(flat) < math.inf)  # which gives no warnings
 
 
 def clip_values(values: Array, xp: ModuleType) -> Array:

@@ -10,7 +10,7 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles.backend import Array, get_namespace
+from ..particles.backend import Array, dtype_name, get_namespace, to_numpy
 
 
 def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: ModuleType, device: Any) -> Array:
@@ -34,6 +34,10 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
     ValueError
         For another shape or values that are not real numbers.
     """
+    if array_api_compat.is_torch_array(values):
+        values = values.detach()
+    elif xp is np and not isinstance(values, np.ndarray) and array_api_compat.is_array_api_obj(values):
+        values = to_numpy(values)
     if xp is np and type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype:
         return np.array(values, ndmin=2)
     try:
@@ -43,13 +47,13 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
                 host = host.astype(float)
             if host.dtype.kind not in "fiub":
                 raise TypeError(host.dtype)
-            values = _in_range(host, np.float32 if like.dtype == xp.float32 else np.float64)
+            values = _in_range(host, np.dtype(dtype_name(like)))
         array = xp.astype(xp.asarray(values, device=device), like.dtype, copy=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last is torch's
         raise ValueError(
             f"{name} must be real numbers (None or NaN for a failed evaluation) of shape {shape}: {error}"
         ) from None
-    if array.shape != shape:
+    if tuple(array.shape) != shape:
         raise ValueError(
             f"{name} has shape {tuple(array.shape)}, expected {shape}: one value for each point of the batch, in order"
         )
@@ -75,6 +79,8 @@ def pick_namespace(xp: ModuleType | str | None, x0: Any, device: Any) -> tuple[M
         xp = get_namespace(x0) if is_array else get_namespace(np.empty(0))
     else:
         xp = get_namespace(xp.empty(0))
+    if device is not None and array_api_compat.is_torch_namespace(xp):
+        device = str(device)  # which can be stored
     return xp, None if xp is np else device
 
 
@@ -100,7 +106,7 @@ def as_start(x0: Any, n_runs: int, n_particles: int, dtype: np.dtype[Any]) -> ND
     """Start points as a NumPy array of shape (d,), (k, d) or (R, k, d)."""
     if x0 is None:
         return None
-    x = np.asarray(x0)
+    x = to_numpy(x0)
     if x.dtype.kind not in "fiu":
         raise ValueError(f"x0 must hold real numbers, got dtype {x.dtype}")
     x = x.astype(dtype)
@@ -110,20 +116,6 @@ def as_start(x0: Any, n_runs: int, n_particles: int, dtype: np.dtype[Any]) -> ND
     if x.ndim > 1 and x.shape[-2] > n_particles:
         raise ValueError(f"x0 has {x.shape[-2]} points, expected {accepted}; raise n_particles or leave some out")
     return x
-
-
-def make_streams(random_state: Any, n_runs: int, n_streams: int) -> list[list[np.random.Generator]]:
-    """`n_streams` generators for each run. The global state of NumPy is neither read nor written."""
-    if isinstance(random_state, (list, tuple)):
-        if len(random_state) != n_runs:
-            raise ValueError(f"random_state has {len(random_state)} seeds, expected one for each of n_runs={n_runs}")
-        return [make_streams(seed, 1, n_streams)[0] for seed in random_state]
-    seed = seed_sequence(random_state)
-    seeds = [seed] if n_runs == 1 else seed.spawn(n_runs)
-    return [
-        [np.random.Generator(np.random.SFC64(s)) for s in ([run] if n_streams == 1 else run.spawn(n_streams))]
-        for run in seeds
-    ]
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:

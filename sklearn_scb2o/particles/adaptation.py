@@ -60,7 +60,7 @@ def alpha_from_rank(
         at = ordered[..., rank : rank + 1]
     else:
         at = xp.take_along_axis(ordered, xp.minimum(rank, G.shape[-1] - 1), axis=-1)
-    if any_true(at == math.inf, xp):  # fewer are selected
+    if xp is not np or any_true(at == math.inf, xp):  # fewer are selected
         highest = row_max(xp.where(selected, G, -math.inf), xp)
         at = xp.minimum(at, highest)
     # a gap of 0, or one so small that alpha would overflow, means ties

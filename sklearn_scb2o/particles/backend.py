@@ -1,5 +1,8 @@
 """The little that the kernels need to know about the array library they run on.
 
+NumPy decides by looking at the data. Other libraries may keep it on a device, where looking means waiting for all that
+was queued there: for them the kernels have no branches on data, and `to_numpy` is the only way to the host.
+
 The reductions here are those of the standard; for NumPy they call the ufunc below the wrapper, which on short rows
 is several times cheaper, and the kernels make dozens of such calls per iteration.
 """
@@ -42,9 +45,34 @@ def float_info(x: Array, xp: ModuleType) -> tuple[float, float, float]:
     return _float_info(x.dtype, xp)
 
 
-def like(value: Any, x: Array, xp: ModuleType) -> Array:
-    """Return `value` as an array of the type and on the device of `x`."""
-    return xp.asarray(value, dtype=x.dtype, device=array_api_compat.device(x))
+def to_numpy(x: Any) -> Any:
+    """An array of any library as one of NumPy, maybe sharing its memory; waits for the device it is on."""
+    if isinstance(x, np.ndarray) or not array_api_compat.is_array_api_obj(x):
+        return np.asarray(x)
+    if array_api_compat.is_cupy_array(x):
+        return x.get()
+    if array_api_compat.is_torch_array(x):
+        return x.detach().cpu().numpy()
+    if hasattr(x, "to_device") and not array_api_compat.is_jax_array(x):
+        xp = array_api_compat.array_namespace(x)
+        if array_api_compat.is_array_api_strict_namespace(xp):
+            x = x.to_device(xp.Device("CPU_DEVICE"))
+    return np.asarray(x)
+
+
+def dtype_name(x: Array) -> str:
+    """The name of the type of an array's elements, such as "float32"."""
+    return str(x.dtype).rpartition(".")[2]
+
+
+def as_index(x: Array, xp: ModuleType) -> Array:
+    """An array as integers of the type that the library indexes with."""
+    return xp.astype(x, np.int64 if xp is np else xp.__array_namespace_info__().default_dtypes()["indexing"])
+
+
+def count_up(n: int, like: Array, xp: ModuleType) -> Array:
+    """The numbers 0, 1, ..., n - 1 of the type and on the device of `like`."""
+    return xp.arange(n, dtype=like.dtype, device=array_api_compat.device(like))
 
 
 def row_sum(x: Array, xp: ModuleType) -> Array:
@@ -81,7 +109,7 @@ def row_dot(x: Array, y: Array, xp: ModuleType) -> Array:
 
 
 def any_true(mask: Array, xp: ModuleType) -> bool:
-    """Whether any element of a boolean array is true."""
+    """Whether any element of a boolean array is true; waits for its device."""
     return bool(np.count_nonzero(mask) if xp is np else xp.any(mask))
 
 

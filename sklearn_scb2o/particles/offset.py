@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .backend import Array, as_number, clamp, is_true_anywhere, log_as_floats, row_sum, row_total
+from .backend import Array, as_number, clamp, count_up, is_true_anywhere, log_as_floats, row_sum, row_total
 
 if TYPE_CHECKING:
     from .selection import Selector
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
 _PLAIN_STEPS = 8
 _MAX_STEPS = 200
+# Steps, all with the bracket, where looking whether they are enough would wait for a device.
+_FIXED_STEPS = 14
 # Below this expected weight the equation is taken as it stands, log(sum psi) = log(beta n): what a single particle
 # lacks of 1 then says little about its weight.
 _ALONE = 0.5
@@ -57,7 +59,8 @@ def solve_offset(
     """The offset s of each run, by Newton's method on the difference of the logarithms of both sides.
 
     Order statistics bound s from both sides, within about 100 whatever the values, and steps that leave these bounds
-    become bisections.
+    become bisections. Libraries other than NumPy make a fixed number of steps, of which those after the solution leave
+    it as it is.
 
     Parameters
     ----------
@@ -84,7 +87,9 @@ def solve_offset(
     weight = beta * n
     alone = weight < _ALONE
     searching: Any = True  # for each run: one that has its solution must not move on because another has not
-    for step in range(_MAX_STEPS):
+    fixed = lib is xp is not np
+    plain_steps, steps = (0, _FIXED_STEPS) if fixed else (_PLAIN_STEPS, _MAX_STEPS)
+    for step in range(steps):
         parts = sums(s)
         if isinstance(alone, bool):
             excess, odds, bend = _sides(parts, weight, k, alone, eps, tiny, lib)
@@ -95,16 +100,16 @@ def solve_offset(
             )
         error = lib.abs(excess)
         searching = searching & (error > rtol * weight)
-        if not is_true_anywhere(searching, lib):
+        if not (fixed or is_true_anywhere(searching, lib)):
             break
         ratio = log_as_floats(odds, lib)
         newton = s - ratio / lib.maximum(bend, tiny)
-        if step >= _PLAIN_STEPS:
+        if step >= plain_steps:
             short = excess < 0
             low, high = lib.where(short, s, low), lib.where(short, high, s)
             newton = lib.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
         s = lib.where(searching, clamp(newton, low, high, lib), s)
-        if step < _PLAIN_STEPS:
+        if step < plain_steps:
             # the step just made leaves about this product of the error
             searching = searching & (error * lib.abs(ratio) > _MARGIN * rtol * weight)
             if not is_true_anywhere(searching, lib):
@@ -138,7 +143,7 @@ def sums_of_rows(selector: Selector, z: Array, k: Any, lib: Any, xp: ModuleType)
         def split(v: Array) -> tuple[Any, Any]:
             return as_number(total(v[..., :k], xp), lib), as_number(total(v[..., k:], xp), lib)
     else:
-        first = xp.astype(xp.arange(n, dtype=z.dtype) < k, z.dtype)
+        first = xp.astype(count_up(n, z, xp) < k, z.dtype)
 
         def split(v: Array) -> tuple[Any, Any]:
             return as_number(total(v * first, xp), lib), as_number(total(v * (1.0 - first), xp), lib)

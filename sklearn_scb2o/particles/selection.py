@@ -16,6 +16,7 @@ from .backend import (
     Array,
     any_true,
     as_column,
+    as_index,
     as_number,
     clamp,
     float_info,
@@ -165,7 +166,8 @@ def check_selector(selector: Selector, xp: ModuleType | None = None) -> None:
 class OrderStatistics(NamedTuple):
     """What the sorted lower values say about the quantile."""
 
-    count: Array | int  # type: ignore[assignment]  #: n, evaluations that did not fail; an int where it is N in every run, else (..., 1)
+    #: n, evaluations that did not fail: (..., 1), or on NumPy an int where it is N in every run
+    count: Array | int  # type: ignore[assignment]
     rank: Array | int  #: k = ceil(beta n), likewise
     first: Array  #: L_(1), shape (..., 1)
     at: Array  #: L_(k), the hard quantile, shape (..., 1)
@@ -200,15 +202,16 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     xp = get_namespace(L, xp=xp)
     ordered = xp.sort(L, axis=-1)
     N = L.shape[-1]
-    if not any_true(ordered[..., -1] == math.inf, xp):
+    if xp is np and not any_true(ordered[..., -1] == math.inf, xp):
         k = quantile_rank(beta, N)
         at = ordered[..., k - 1 : k]
         after = ordered[..., k : k + 1] if k < N else at + math.inf
         return OrderStatistics(N, k, ordered[..., :1], at, after, ordered)
     count = row_sum(xp.astype(math.inf > L, L.dtype), xp)
-    rank = clamp(xp.ceil(beta * count * (1 - _RANK_SLACK)), 1.0, count, xp)
+    slack = max(_RANK_SLACK, 2.0 * float_info(L, xp)[0])
+    rank = clamp(xp.ceil(beta * count * (1.0 - slack)), 1.0, count, xp)
     padded = xp.concat([ordered, xp.full_like(ordered[..., :1], math.inf)], axis=-1)
-    index = xp.astype(rank, xp.int64)
+    index = as_index(rank, xp)
     at = xp.take_along_axis(padded, index - 1, axis=-1)
     after = xp.take_along_axis(padded, index, axis=-1)
     return OrderStatistics(count, rank, ordered[..., :1], at, after, ordered)
@@ -305,7 +308,8 @@ def soft_selection(
     and the selection weights are ``eta_i = psi((q - L_i)/tau)``, returned as logarithms. For tau -> 0 they become
     those of `hard_selection`, for tau -> infinity they all become beta.
 
-    It is solved by Newton's method, see `solve_offset`, in three steps as a rule.
+    It is solved by Newton's method, see `solve_offset`, in three steps as a rule; on libraries other than NumPy the
+    number of steps is fixed, so that nothing waits for a device.
 
     Parameters
     ----------
