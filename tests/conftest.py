@@ -34,15 +34,7 @@ class Namespace:
         return getattr(self.module, name)
 
 
-LIBRARIES = ("numpy", "array_api_strict", "torch")
-
-
-def library(name):
-    """The array namespace of that name; skips the test where the library is not installed."""
-    module = pytest.importorskip(name)
-    return module if module is np else get_namespace(module.zeros(1))
-
-
-@pytest.fixture(scope="session", params=LIBRARIES)
+@pytest.fixture(scope="session", params=["numpy", "array_api_strict", "torch"])
 def xp(request):
-    return Namespace(library(request.param))
+    module = pytest.importorskip(request.param)
+    return Namespace(get_namespace(module.zeros(1)))
