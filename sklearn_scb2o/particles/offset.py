@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
 _PLAIN_STEPS = 8
 _MAX_STEPS = 200
-# Steps, all with the bracket, where looking whether they are enough would wait for a device.
-_FIXED_STEPS = 14
+# Plain steps where looking whether they are enough would wait for a device.
+_FIXED_PLAIN_STEPS = 5
 # Below this expected weight the equation is taken as it stands, log(sum psi) = log(beta n): what a single particle
 # lacks of 1 then says little about its weight.
 _ALONE = 0.5
@@ -88,7 +88,7 @@ def solve_offset(
     alone = weight < _ALONE
     searching: Any = True  # for each run: one that has its solution must not move on because another has not
     fixed = lib is xp is not np
-    plain_steps, steps = (0, _FIXED_STEPS) if fixed else (_PLAIN_STEPS, _MAX_STEPS)
+    plain_steps, steps = (_FIXED_PLAIN_STEPS, selector.steps) if fixed else (_PLAIN_STEPS, _MAX_STEPS)
     for step in range(steps):
         parts = sums(s)
         if isinstance(alone, bool):

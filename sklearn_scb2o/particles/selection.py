@@ -51,6 +51,8 @@ class Selector:
         ``psi_and_slope(u, xp)`` returns the pair psi(u), psi'(u).
     inverse : callable
         ``inverse(p, xp)`` returns the u with psi(u) = p for 0 < p < 1.
+    steps : int
+        Steps of `solve_offset` on libraries other than NumPy, where their number is fixed: the fewer, the faster.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Selector:
     log_psi: Callable[[Array, ModuleType], Array]
     psi_and_slope: Callable[[Array, ModuleType], tuple[Array, Array]]
     inverse: Callable[[Array, ModuleType], Array]
+    steps: int = 18
 
 
 def _logistic_log_psi(u: Array, xp: ModuleType) -> Array:
@@ -100,7 +103,7 @@ def _gumbel_inverse(p: Array, xp: ModuleType) -> Array:
 #: The selectors known by name: "logistic", psi(u) = 1 / (1 + exp(-u)), and "gumbel", psi(u) = 1 - exp(-exp(u)),
 #: which has the same left tail and reaches 1 far sooner on the right.
 SELECTORS: dict[str, Selector] = {
-    "logistic": Selector("logistic", _logistic_log_psi, _logistic_psi_and_slope, _logistic_inverse),
+    "logistic": Selector("logistic", _logistic_log_psi, _logistic_psi_and_slope, _logistic_inverse, steps=8),
     "gumbel": Selector("gumbel", _gumbel_log_psi, _gumbel_psi_and_slope, _gumbel_inverse),
 }
 
