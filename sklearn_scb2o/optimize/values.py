@@ -79,9 +79,21 @@ def pick_namespace(xp: ModuleType | str | None, x0: Any, device: Any) -> tuple[M
         xp = get_namespace(x0) if is_array else get_namespace(np.empty(0))
     else:
         xp = get_namespace(xp.empty(0))
-    if device is not None and array_api_compat.is_torch_namespace(xp):
-        device = str(device)  # which can be stored
-    return xp, None if xp is np else device
+    return xp, None if device is None or xp is np else _plain_device(device, xp)
+
+
+def _plain_device(device: Any, xp: ModuleType) -> Any:
+    """A device by its name, or as None where it is the one in use anyway: these can be pickled and stored."""
+    if array_api_compat.is_torch_namespace(xp):
+        return str(device)
+    if array_api_compat.is_cupy_namespace(xp):
+        from cupy.cuda import Device
+
+        number = getattr(device, "id", device)
+        return None if number == Device().id else Device(number)
+    if array_api_compat.is_jax_namespace(xp):
+        return None if device == array_api_compat.device(xp.zeros(1)) else device
+    return device
 
 
 def pick_dtype(dtype: Any, x0: Any) -> np.dtype[Any]:

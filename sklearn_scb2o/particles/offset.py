@@ -112,7 +112,7 @@ def solve_offset(
         if step < plain_steps:
             # the step just made leaves about this product of the error
             searching = searching & (error * lib.abs(ratio) > _MARGIN * rtol * weight)
-            if not is_true_anywhere(searching, lib):
+            if not (fixed or is_true_anywhere(searching, lib)):
                 break
     return s
 
