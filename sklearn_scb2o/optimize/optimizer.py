@@ -414,12 +414,14 @@ class SCB2OOptimizer(Savable):
         )
         if state.tickets is not None:
             self._look_at_failures(state.n_iter, np.full(1, failed >= self.n_particles), 3)
-        elif swarm.xp is np:
-            self._look_at_failures(state.n_iter, update.dead, 3)
-        else:
+        elif swarm.xp is not np:
             state.dead.append(update.dead)
             if len(state.dead) == LOOK_EVERY:
                 self._look_back(4)
+        elif update.dead is None:
+            state.failed_batches = 0
+        else:
+            self._look_at_failures(state.n_iter, update.dead, 3)
 
     def tell_consensus(self, L: Any, G: Any) -> None:
         """Take the values of the current consensus point, for the history and the result.
@@ -592,11 +594,11 @@ class SCB2OOptimizer(Savable):
         for i, runs in enumerate(dead, state.n_iter - len(dead) + 1):
             self._look_at_failures(i, runs, stacklevel + 1)
 
-    def _look_at_failures(self, iteration: int, dead: NDArray[np.bool_] | None, stacklevel: int) -> None:
-        """Warn of an iteration in which all evaluations of some runs failed, given which, None for none; or raise."""
+    def _look_at_failures(self, iteration: int, dead: NDArray[np.bool_], stacklevel: int) -> None:
+        """Warn of an iteration in which all evaluations of some runs failed, given which; or raise."""
         state = self._state
-        state.note_failures(dead is not None and bool(dead.all()))
-        if dead is None or not dead.any():
+        state.failed_batches = state.failed_batches + 1 if dead.all() else 0
+        if not dead.any():
             return
         if state.failed_batches >= self.limits.max_failed_batches:
             raise RuntimeError(

@@ -115,10 +115,6 @@ class State:
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
 
-    def note_failures(self, all_failed: bool) -> None:
-        """Count the batches in a row in which every run failed."""
-        self.failed_batches = self.failed_batches + 1 if all_failed else 0
-
     def _watch(self, still_below: Any, xp: ModuleType) -> None:
         """Note since when the consensus has moved by less than `still_below`."""
         if self.still_at is None:

@@ -34,12 +34,12 @@ def as_values(name: str, values: Any, shape: tuple[int, ...], like: Array, xp: M
     ValueError
         For another shape or values that are not real numbers.
     """
+    if xp is np and type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype:
+        return np.array(values, ndmin=2)
     if array_api_compat.is_torch_array(values):
         values = values.detach()
     elif xp is np and not isinstance(values, np.ndarray) and array_api_compat.is_array_api_obj(values):
         values = to_numpy(values)
-    if xp is np and type(values) is np.ndarray and values.shape == shape and values.dtype == like.dtype:
-        return np.array(values, ndmin=2)
     try:
         if not array_api_compat.is_array_api_obj(values) or isinstance(values, np.ndarray):
             host = np.asarray(values)
