@@ -222,9 +222,9 @@ class SCB2OOptimizer(Savable):
         if self.x_opt is not None and self.x_opt.shape != (box.d,):
             raise ValueError(f"x_opt has shape {self.x_opt.shape}, expected ({box.d},)")
 
-        self._x_opt = None if self.x_opt is None or xp is np else xp.asarray(self.x_opt.astype(dtype), device=device)
         self._schedules = Schedules(self.parameters, box.d)
         self._swarm = swarm = Swarm(box, self.n_runs, self.n_particles, self.batch_size, start, xp, device)
+        self._x_opt = self.x_opt if self.x_opt is None or xp is np else swarm.array(self.x_opt.astype(dtype))
         streams = make_streams(random_state, self.n_runs, self.n_particles, swarm.scale)
         y = swarm.first(streams)
         spread = swarm.spread(y)
@@ -408,7 +408,7 @@ class SCB2OOptimizer(Savable):
         state.close(
             update,
             failed,
-            self._distance if self.x_opt is not None else None,
+            np.nan if self.x_opt is None else swarm.distances(state.m, self._x_opt),
             None if self.limits.stagnation is None else self.limits.still_below(state, swarm.scale, swarm.xp),
             swarm.xp,
         )
@@ -577,13 +577,6 @@ class SCB2OOptimizer(Savable):
             n = min(n, max(0, self.limits.max_evals - state.nfev_lower - state.tickets.n_out))
         numbers, y = state.tickets.hand_out(state, swarm, self._schedules.step(self), n)
         return numbers, swarm.to_user(y)[0, ...]
-
-    def _distance(self, m: Array) -> Any:
-        xp, x = self._swarm.xp, self._swarm.points(m)
-        if xp is np:
-            return np.linalg.norm(x - self.x_opt, axis=-1)
-        away = x - self._x_opt
-        return xp.sqrt(xp.vecdot(away, away))
 
     def _look_back(self, stacklevel: int) -> None:
         """Look at the failures of the iterations whose arrays were left on their device."""

@@ -105,12 +105,11 @@ class State:
         else:
             self._renew_best(y, L, G, update, xp)
 
-    def close(self, update: Update, failed: Any, x_distance: Any, still_below: Any, xp: ModuleType) -> None:
+    def close(self, update: Update, failed: Any, distance: Any, still_below: Any, xp: ModuleType) -> None:
         """End an iteration in which `failed` evaluations failed, per run."""
         self.n_iter += 1
         if still_below is not None:
             self._watch(still_below, xp)
-        distance = np.nan if x_distance is None else x_distance(self.m)
         spread = self.spread if isinstance(self.spread, Moments) else _run_values(self.spread)
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)

@@ -127,6 +127,11 @@ class Swarm:
         """The same, moved into the box: a mean of particles may be outside by a rounding."""
         return self.to_user(clamp(y, *self._inner, self.xp))
 
+    def distances(self, m: Array, x_opt: Array) -> Array:
+        """Distances of consensus points to a point in the user's coordinates, (R,)."""
+        away = self.points(m) - x_opt
+        return np.linalg.norm(away, axis=-1) if self.xp is np else self.xp.sqrt(self.xp.vecdot(away, away))
+
     def spread(self, y: Array) -> Array:
         """Mean spread of a population in the user's coordinates, (R,)."""
         return self.measure(moments(y, y[:, :1, :], self.xp))
