@@ -34,7 +34,9 @@ class Namespace:
         return getattr(self.module, name)
 
 
-@pytest.fixture(scope="session", params=["numpy", "array_api_strict", "torch"])
+@pytest.fixture(scope="session", params=["numpy", "array_api_strict", "torch", "cupy"])
 def xp(request):
     module = pytest.importorskip(request.param)
+    if request.param == "cupy" and not module.is_available():
+        pytest.skip("no GPU")
     return Namespace(get_namespace(module.zeros(1)))
