@@ -15,6 +15,7 @@ from . import __version__
 from .optimize import minimize
 from .problems import circle, star
 from .reproduce import figure_2d, run_2d, table_2d
+from .reproduce_theory import report_theory
 
 DEMO_SEEDS = 20
 DEMO_EVALUATIONS = 5_000
@@ -51,8 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     two_d.add_argument(
         "--output", type=Path, default=Path("results"), metavar="DIR", help="where the figure goes (default results)"
     )
+    theory = experiments.add_parser(
+        "theory", help="table and figure of the rates: error against the number of particles and against the step"
+    )
+    theory.add_argument(
+        "--seeds", type=_positive, default=20, metavar="K", help="seeds 0 to K-1 (default 20, about a minute)"
+    )
+    theory.add_argument(
+        "--output", type=Path, default=Path("results"), metavar="DIR", help="where the figure goes (default results)"
+    )
     arguments = parser.parse_args(argv)
-    if arguments.command == "reproduce":
+    if arguments.command == "reproduce" and arguments.experiment == "theory":
+        with tqdm(total=2 * arguments.seeds, desc="seeds", disable=not sys.stderr.isatty(), leave=False) as bar:
+            text = report_theory(arguments.seeds, arguments.output, bar.update)
+        print(text)
+    elif arguments.command == "reproduce":
         _reproduce_2d(arguments.seeds, arguments.output)
     else:
         _demonstrate()
