@@ -3,7 +3,7 @@
 import importlib
 import typing
 
-from . import particles, problems
+from . import particles, problems, theory
 from .exceptions import CheckpointError, SCB2OWarning
 from .optimize import SCB2OOptimizer, minimize
 
@@ -22,6 +22,7 @@ __all__ = [
     "model_selection",
     "particles",
     "problems",
+    "theory",
 ]
 
 

@@ -49,6 +49,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     two_d.add_argument(
         "--output", type=Path, default=Path("results"), metavar="DIR", help="where the figure goes (default results)"
     )
+    theory = experiments.add_parser(
+        "theory", help="table and figure of the rates: error against the number of particles and against the step"
+    )
+    theory.add_argument(
+        "--seeds", type=_positive, default=20, metavar="K", help="seeds 0 to K-1 (default 20, about a minute)"
+    )
+    theory.add_argument(
+        "--output", type=Path, default=Path("results"), metavar="DIR", help="where the figure goes (default results)"
+    )
     arguments = parser.parse_args(argv)
     if arguments.command == "reproduce":
         reproduce_2d(arguments.seeds, arguments.output)

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from .backend import Array, any_true, float_info, get_namespace, overflow_is_infinity, row_max
-from .dynamics import NOISES
+from .dynamics import coordinate_noise
 from .selection import OrderStatistics
 
 #: The default of `alpha_from_rank`.
@@ -130,11 +130,7 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
     """
     from scipy.special import digamma, gammaln, xlogy
 
-    if noise not in NOISES:
-        raise ValueError(f"noise={noise!r} is not one of {NOISES}")
-    if noise == "anisotropic":
-        d = 1
-    s = sigma * math.sqrt(dt) / (math.sqrt(d) if noise == "scaled" else 1.0)
+    s, d = coordinate_noise(sigma * math.sqrt(dt), d, noise)
     drift = abs(1.0 - lam * dt)
     if s == 0:
         return -math.log(drift) if drift > 0 else math.inf
@@ -147,9 +143,8 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
         return -0.5 * (math.log(mean) - variance / (2.0 * mean**2))
     width = 12.0 * math.sqrt(half) + 40.0
     j = np.arange(max(0.0, math.floor(half - width)), math.ceil(half + width))
-    expected_log = float(np.sum(np.exp(xlogy(j, half) - half - gammaln(j + 1.0)) * digamma(0.5 * d + j))) + math.log(
-        2.0
-    )
+    weights = np.exp(xlogy(j, half) - half - gammaln(j + 1.0))  # of rounded exponents: their sum is not quite 1
+    expected_log = float(np.sum(weights * digamma(0.5 * d + j)) / np.sum(weights)) + math.log(2.0)
     return -(math.log(s) + 0.5 * expected_log)
 
 
