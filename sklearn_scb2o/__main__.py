@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from . import __version__
 from .optimize import minimize
 from .problems import circle, star
-from .reproduce import figure_2d, run_2d, table_2d
+from .reproduce import figure_2d, figure_gradient, run_2d, run_gradient, table_2d, table_gradient
 
 DEMO_SEEDS = 20
 DEMO_EVALUATIONS = 5_000
@@ -45,14 +45,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     two_d = experiments.add_parser(
         "2d", help="table and figure of the two constrained problems: CB2O and SCB2O with xi = 10 to 10000"
     )
-    two_d.add_argument(
-        "--seeds", type=_positive, default=5, metavar="K", help="seeds 0 to K-1 (default 5, as the paper)"
+    gradient = experiments.add_parser(
+        "gradient", help="table and figure of the comparison with gradient methods: CB2O, VPBGD, SBGD, SCB2O"
     )
-    two_d.add_argument(
-        "--output", type=Path, default=Path("results"), metavar="DIR", help="where the figure goes (default results)"
-    )
+    for experiment, seeds in ((two_d, 5), (gradient, 3)):
+        experiment.add_argument(
+            "--seeds",
+            type=_positive,
+            default=seeds,
+            metavar="K",
+            help=f"seeds 0 to K-1 (default {seeds}, as the paper)",
+        )
+        experiment.add_argument(
+            "--output",
+            type=Path,
+            default=Path("results"),
+            metavar="DIR",
+            help="where the figure goes (default results)",
+        )
     arguments = parser.parse_args(argv)
-    if arguments.command == "reproduce":
+    if arguments.command == "reproduce" and arguments.experiment == "gradient":
+        _reproduce_gradient(arguments.seeds, arguments.output)
+    elif arguments.command == "reproduce":
         _reproduce_2d(arguments.seeds, arguments.output)
     else:
         _demonstrate()
@@ -100,13 +114,22 @@ def _reproduce_2d(n_seeds: int, output: Path | None) -> None:
     with tqdm(total=10, desc="rows of the table", disable=not sys.stderr.isatty(), leave=False) as bar:
         rows = run_2d(n_seeds, advance=bar.update)
     print(table_2d(rows))
-    if output is None:
-        return
+    if output is not None:
+        _save(lambda path: figure_2d(rows, path), output / "benchmark2d.png")
+
+
+def _reproduce_gradient(n_seeds: int, output: Path) -> None:
+    with tqdm(total=4, desc="methods", disable=not sys.stderr.isatty(), leave=False) as bar:
+        curves = run_gradient(n_seeds, advance=bar.update)
+    print(table_gradient(curves))
+    _save(lambda path: figure_gradient(curves, path), output / "gradient.png")
+
+
+def _save(draw: Callable[[Path], None], path: Path) -> None:
     if find_spec("matplotlib") is None:
         print("\nNo figure: matplotlib is not installed (pip install 'sklearn-scb2o[plot]').")
         return
-    path = output / "benchmark2d.png"
-    figure_2d(rows, path)
+    draw(path)
     print(f"\nFigure: {path}")
 
 
