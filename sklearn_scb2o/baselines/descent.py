@@ -59,9 +59,12 @@ def descend(
         upper_values.append(G(x))
     with np.errstate(over="ignore", invalid="ignore"):
         merit = upper_values[-1] + penalty * lower_values[-1]
-    best = int(np.argmin(np.where(np.isnan(merit) | stuck, np.inf, merit)))
+    best = int(np.argmin(np.where(np.isnan(merit), np.inf, merit)))
     if stuck[best] or not np.isfinite(merit[best]):
-        status, message = NOT_FINITE, "no start has finite values and gradients; take a smaller step_size or other x0"
+        status, message = (
+            NOT_FINITE,
+            "the next point or the values at x are not finite; take a smaller step_size or another x0",
+        )
     elif converged:
         status, message = CONVERGED, f"no coordinate of any start has moved by tol={tol:g}"
     else:

@@ -334,7 +334,7 @@ def test_no_iteration_returns_the_best_start(method, weight):
 
 
 @every_method
-def test_a_start_that_fails_stays_and_is_not_the_result(method, weight):
+def test_a_start_without_a_next_point_stays_and_the_others_go_on(method, weight):
     problem = Quadratic(2)
 
     def lower_grad(x):
@@ -347,6 +347,17 @@ def test_a_start_that_fails_stays_and_is_not_the_result(method, weight):
     np.testing.assert_array_equal(result.population.x[0], [9.0, 0.0])
     np.testing.assert_array_equal(result.x, result.population.x[1])
     assert result.n_failed == 1
+
+
+@every_method
+def test_a_result_that_cannot_move_is_no_success(method, weight):
+    problem = Quadratic(2)
+    result = method(
+        problem.lower, problem.upper, [problem.p, problem.p + 5.0], upper_grad=problem.upper_grad, tol=1.0,
+        lower_grad=lambda x: problem.lower_grad(x) + (np.nan if (x == problem.p).all() else 0.0), max_iter=3,
+    )  # fmt: skip
+    np.testing.assert_array_equal(result.x, problem.p)
+    assert (result.success, result.status, result.n_failed) == (False, 9, 1)
 
 
 @every_method
