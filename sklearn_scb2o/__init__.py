@@ -3,7 +3,7 @@
 import importlib
 import typing
 
-from . import particles, problems, theory
+from . import baselines, particles, problems, theory
 from .exceptions import CheckpointError, SCB2OWarning
 from .optimize import SCB2OOptimizer, minimize
 
@@ -18,6 +18,7 @@ __all__ = [
     "CheckpointError",
     "SCB2OOptimizer",
     "SCB2OWarning",
+    "baselines",
     "minimize",
     "model_selection",
     "particles",

@@ -4,9 +4,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sklearn_scb2o import reproduce_theory
 from sklearn_scb2o.__main__ import main
-from sklearn_scb2o.reproduce_theory import ErrorCurve, figure_theory, particle_error, step_error, table_theory
+from sklearn_scb2o.reproduce import theory
+from sklearn_scb2o.reproduce.theory import ErrorCurve, figure_theory, particle_error, step_error, table_theory
 
 few_particles = partial(particle_error, particles=[10, 20, 40], large=400, copies=4, steps=5)
 few_steps = partial(step_error, steps=[4, 8, 16], fine_steps=64, particles=20)
@@ -84,8 +84,8 @@ def test_figure_is_written(curves, tmp_path):
 
 def test_command_prints_the_table_and_saves_the_figure(monkeypatch, capsys, tmp_path):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(reproduce_theory, "particle_error", few_particles)
-    monkeypatch.setattr(reproduce_theory, "step_error", few_steps)
+    monkeypatch.setattr(theory, "particle_error", few_particles)
+    monkeypatch.setattr(theory, "step_error", few_steps)
     assert main(["reproduce", "theory", "--seeds", "2", "--output", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     assert "slope" in printed.out

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .particles import consensus_point, euler_maruyama_step, gibbs_weights, soft_selection
-from .problems import circle
+from ..particles import consensus_point, euler_maruyama_step, gibbs_weights, soft_selection
+from ..problems import circle
 
 Array = NDArray[np.float64]
 
@@ -200,29 +199,27 @@ def _mean_square(x: Array, y: Array) -> Array:
 _CIRCLE = circle()
 
 
-def report_theory(n_seeds: int, output: Path, advance: Callable[[], object] = lambda: None) -> str:
-    """Measure both errors, save the figure, and return the table as text.
+def run_theory(n_seeds: int, advance: Callable[[], object] = lambda: None) -> list[ErrorCurve]:
+    """Measure both errors.
 
     Parameters
     ----------
     n_seeds : int
         Seeds 0 to n_seeds - 1.
-    output : Path
-        Directory of the figure, ``theory.png``; none is drawn without matplotlib.
     advance : callable
         Called ``2 n_seeds`` times, after equal parts of the work of either error.
 
     Returns
     -------
-    str
+    list of ErrorCurve
+        Against the number of particles, and against the step.
+
+    Examples
+    --------
+    >>> [curve.name for curve in run_theory(20)]  # doctest: +SKIP
+    ['N', 'dt']
     """
-    curves = [measure(range(n_seeds), advance=advance) for measure in (particle_error, step_error)]
-    if find_spec("matplotlib") is None:
-        figure = "No figure: matplotlib is not installed (pip install 'sklearn-scb2o[plot]')."
-    else:
-        figure_theory(curves, output / "theory.png")
-        figure = f"Figure: {output / 'theory.png'}"
-    return f"{table_theory(curves)}\n\n{figure}"
+    return [measure(range(n_seeds), advance=advance) for measure in (particle_error, step_error)]
 
 
 def table_theory(curves: Sequence[ErrorCurve]) -> str:
