@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from scipy.optimize import NonlinearConstraint
 from scipy.optimize import differential_evolution as scipy_de
 
 from ..problems.problem import Floats, Values
 from ..recorder import Recorder
-from .evolution import cma_augmented, cma_free
+from .evolution import cma_augmented, cma_free, doubled
 from .local import FAILED, Columns, Differences, lower_descent, quietly, upper_descent
 
 #: Violation sqrt(L - lowest L) that the second stage allows.
@@ -33,14 +31,14 @@ def cma_es(recorder: Recorder, seed: int) -> None:
     """CMA-ES on L for a third of the budget, then with the augmented Lagrangian on G; both restarted."""
     rng = np.random.default_rng(seed)
     stop = 2 * recorder.budget // 3
-    for i in itertools.count():
-        if recorder.left <= stop:
-            break
-        cma_free(recorder, rng.uniform(size=recorder.d), 0.3, lambda v: [v.lower], rng, 2 ** (i % 5), stop)
-    start = recorder.answer
-    for i in itertools.count():
-        cma_augmented(recorder, start, 0.3, _second_stage(recorder), rng, 2 ** (i % 5))
-        start = rng.uniform(size=recorder.d)
+    growth = 1
+    while recorder.left > stop:
+        cma_free(recorder, rng.uniform(size=recorder.d), 0.3, lambda v: [v.lower], rng, growth, stop)
+        growth = doubled(growth)
+    start, growth = recorder.answer, 1
+    while recorder.left:
+        cma_augmented(recorder, start, 0.3, _second_stage(recorder), rng, growth)
+        start, growth = rng.uniform(size=recorder.d), doubled(growth)
 
 
 def differential_evolution(recorder: Recorder, seed: int) -> None:

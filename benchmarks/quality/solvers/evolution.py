@@ -9,6 +9,11 @@ from ..recorder import Recorder
 from .local import FAILED, Columns, Differences, quietly
 
 
+def doubled(growth: int) -> int:
+    """Factor of the population of the next restart."""
+    return 2 * growth if growth < 16 else 1
+
+
 def _strategy(start: Floats, sigma: float, rng: np.random.Generator, growth: int) -> object:
     import cma
 

@@ -41,15 +41,15 @@ class Differences:
         if self._at is None or not np.array_equal(z, self._at):
             self._value = self._evaluate(z[None])[0]
             self._at, self._slopes = np.array(z), None
-        return self._value
+        return self._value.copy()
 
     def slopes(self, z: Floats) -> Floats:
-        """Shape (m, d)."""
+        """Shape (m, d), contiguous: SLSQP misreads others."""
         value = self.value(z)
         if self._slopes is None:
             steps = np.where(z > 0.5, -self._step, self._step)
             self._slopes = ((self._evaluate(z + np.diag(steps)) - value) / steps[:, None]).T
-        return self._slopes
+        return self._slopes.copy(order="C")
 
     def _evaluate(self, z: Floats) -> Floats:
         return np.nan_to_num(np.stack(self._columns(self._recorder(z)), axis=-1), nan=FAILED, posinf=FAILED)
@@ -72,7 +72,7 @@ def lower_descent(recorder: Recorder, start: Floats, step: float = 1e-7) -> Floa
     return np.clip(result.x, 0.0, 1.0)
 
 
-def upper_descent(recorder: Recorder, start: Floats, step: float = 1e-6, violation: float = 1e-4) -> Floats:
+def upper_descent(recorder: Recorder, start: Floats, step: float = 1e-6, violation: float = 3e-4) -> Floats:
     """Minimise G subject to ``sqrt(L - lowest L) <= violation`` by SLSQP."""
     lowest = recorder.lowest
     return constrained_descent(
@@ -92,6 +92,6 @@ def constrained_descent(
     ]  # fmt: skip
     result = quietly(
         minimize, lambda z: float(f.value(z)[0]), start, jac=lambda z: f.slopes(z)[0], method="SLSQP",
-        bounds=[(0.0, 1.0)] * recorder.d, constraints=constraints, options={"ftol": 1e-10, "maxiter": 300},
+        bounds=[(0.0, 1.0)] * recorder.d, constraints=constraints, options={"ftol": 1e-10, "maxiter": 100},
     )  # fmt: skip
     return np.clip(result.x, 0.0, 1.0)

@@ -10,7 +10,7 @@ from scipy.optimize import differential_evolution as scipy_de
 
 from ..problems.problem import Floats, Values
 from ..recorder import FEASIBLE, Recorder
-from .evolution import cma_augmented
+from .evolution import cma_augmented, doubled
 from .local import FAILED, Differences, constrained_descent, quietly
 
 
@@ -50,8 +50,10 @@ def cobyqa(recorder: Recorder, seed: int) -> None:
 def cma_es(recorder: Recorder, seed: int) -> None:
     """CMA-ES with the augmented Lagrangian, restarted with twice the population."""
     rng = np.random.default_rng(seed)
-    for i in itertools.count():
-        cma_augmented(recorder, rng.uniform(size=recorder.d), 0.3, _one_sided, rng, 2 ** (i % 5))
+    growth = 1
+    while recorder.left:
+        cma_augmented(recorder, rng.uniform(size=recorder.d), 0.3, _one_sided, rng, growth)
+        growth = doubled(growth)
 
 
 def differential_evolution(recorder: Recorder, seed: int) -> None:
