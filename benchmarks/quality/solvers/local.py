@@ -52,7 +52,9 @@ class Differences:
         return self._slopes.copy(order="C")
 
     def _evaluate(self, z: Floats) -> Floats:
-        return np.nan_to_num(np.stack(self._columns(self._recorder(z)), axis=-1), nan=FAILED, posinf=FAILED)
+        values = np.array(self._columns(self._recorder(z))).T
+        values[~np.isfinite(values)] = FAILED
+        return values
 
 
 def quietly(function: Callable[..., object], *arguments: object, **options: object) -> object:
