@@ -81,8 +81,8 @@ def test_a_solver_spends_no_more_than_its_budget_and_repeats_itself(name):
 ])  # fmt: skip
 def test_a_solver_of_another_package_solves_an_easy_problem_or_spends_its_budget(name, module):
     pytest.importorskip(module)
-    (run,) = run_task(Task("checking", "circle", name, 0, (1000,)))
-    assert run.success or run.evaluations == 1000
+    (run,) = run_task(Task("checking", "circle", name, 0, (400,)))
+    assert run.success or run.evaluations == 400
 
 
 @pytest.mark.parametrize("name", ["SLSQP (told)", "two-stage SLSQP", "hybrid prototype"])

@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--solvers", nargs="+", choices=list(SOLVERS), default=list(SOLVERS), metavar="NAME")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--problems", nargs="+", metavar="NAME", help="all of the suite by default")
-    parser.add_argument("--results", type=Path, default=Path("quality_results"), help="directory, made if need be")
+    parser.add_argument("--results", type=Path, default=Path("results/quality"), help="directory, made if need be")
     parser.add_argument("--figure", type=Path, help="file of the data profiles")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="run what is there anew")

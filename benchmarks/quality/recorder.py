@@ -10,7 +10,7 @@ from .problems.problem import Floats, QualityProblem, Values
 FEASIBLE = 1e-4
 
 
-class BudgetSpent(Exception):  # noqa: N818 - not an error
+class BudgetSpent(Exception):
     """Ends a solver."""
 
 
@@ -98,7 +98,7 @@ class Recorder:
             first, tolerance = np.where(worst <= FEASIBLE, 0.0, worst), 0.0
         for i in np.flatnonzero(np.isfinite(first) & np.isfinite(values.upper)):
             L, G = float(first[i]), float(values.upper[i])
-            if L > self.lowest + tolerance or any(a <= L and b <= G for a, b, _ in self._front):
+            if self.lowest + tolerance < L or any(a <= L and b <= G for a, b, _ in self._front):
                 continue
             kept = [entry for entry in self._front if not (entry[0] >= L and entry[1] >= G)]
             kept.append((L, G, x[i]))

@@ -1,7 +1,8 @@
-"""Runs solvers on problems in parallel; results go to one file of JSON lines per solver, so that runs can be continued."""
+"""Runs solvers on problems in parallel; a file of JSON lines per solver keeps the results, so that runs continue."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -84,10 +85,8 @@ def run_solver(problem: QualityProblem, solver: str, seed: int, budget: int) -> 
     how = SOLVERS[solver]
     recorder = Recorder(problem, budget, seed, told=how.told, own_view=how.own_view)
     start = time.process_time()
-    try:
+    with contextlib.suppress(BudgetSpent):
         how.run(recorder, seed)
-    except BudgetSpent:
-        pass
     return recorder, time.process_time() - start
 
 

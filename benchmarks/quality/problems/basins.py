@@ -15,7 +15,7 @@ from .problem import BASINS, Floats, QualityProblem, box, equal, rotation
 
 
 def sphere_union(d: int, k: int, seed: int) -> QualityProblem:
-    """k separate spheres of different radii; h belongs to the nearest in value."""
+    """Separate spheres of different radii; h belongs to the nearest in value."""
     rng = np.random.default_rng([d, k, seed])
     radii = rng.uniform(0.3, 0.8, k)
     centers: list[Floats] = []
@@ -35,9 +35,7 @@ def sphere_union(d: int, k: int, seed: int) -> QualityProblem:
         nearest = np.argmin(np.abs(h), axis=-1)
         return equal(np.take_along_axis(h, nearest[..., None], axis=-1)[..., 0])
 
-    points = np.asarray(
-        [c + R @ lowest_on_sphere(weights, (target - c) @ R, r) for c, r in zip(C, radii, strict=True)]
-    )
+    points = np.asarray([c + R @ lowest_on_sphere(weights, (target - c) @ R, r) for c, r in zip(C, radii, strict=True)])
     x_opt = points[np.argmin(upper(points))]
     return QualityProblem(
         f"spheres {d}-{k}", BASINS, box(-3, 3, d), upper, constraints, solutions=x_opt[None],
@@ -131,9 +129,7 @@ def ovals(seed: int) -> QualityProblem:
         return center + low[:, None] * direction
 
     around = np.round(target) + np.asarray(list(itertools.product((-1, 0, 1), repeat=2)), dtype=float)
-    points = np.asarray(
-        [lowest_on_curve(lambda t, c=c: oval(t, c), upper, -math.pi, math.pi, 20_000) for c in around]
-    )
+    points = np.asarray([lowest_on_curve(lambda t, c=c: oval(t, c), upper, -math.pi, math.pi, 20_000) for c in around])
     x_opt = points[np.argmin(upper(points))]
     return QualityProblem(
         "ovals", BASINS, box(-3, 3, 2), upper, lambda x: equal(h(x)), solutions=x_opt[None],
@@ -148,9 +144,7 @@ def wiggly_curve(d: int, seed: int) -> QualityProblem:
     def upper(x: Floats) -> Floats:
         return 1.0 + np.sum((x - target) ** 2, axis=-1)
 
-    x_opt = lowest_on_curve(
-        lambda t: np.cos(2.0 ** np.arange(d) * t[:, None]), upper, 0.0, math.pi
-    )
+    x_opt = lowest_on_curve(lambda t: np.cos(2.0 ** np.arange(d) * t[:, None]), upper, 0.0, math.pi)
     return QualityProblem(
         f"wiggles {d}", BASINS, box(-1.5, 1.5, d), upper,
         lambda x: equal(*[x[..., j + 1] - 2 * x[..., j] ** 2 + 1 for j in range(d - 1)]), solutions=x_opt[None],

@@ -148,6 +148,4 @@ def g23(x: Floats, scale: float = 100.0) -> Parts:
 
 def g24(x: Floats) -> Parts:
     a, b = columns(x)
-    return -a - b, at_most(
-        -2 * a**4 + 8 * a**3 - 8 * a**2 + b - 2, -4 * a**4 + 32 * a**3 - 88 * a**2 + 96 * a + b - 36
-    )
+    return -a - b, at_most(-2 * a**4 + 8 * a**3 - 8 * a**2 + b - 2, -4 * a**4 + 32 * a**3 - 88 * a**2 + 96 * a + b - 36)

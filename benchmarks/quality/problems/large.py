@@ -92,7 +92,7 @@ def affine(d: int, m: int, seed: int) -> QualityProblem:
 
 
 def least_squares(d: int, rank: int, seed: int) -> QualityProblem:
-    """An inconsistent system of deficient rank: the minimum of L is not 0 and not known. Told is its normal equation."""
+    """An inconsistent system of deficient rank: the minimum of L is not known. Told is the normal equation."""
     rng = np.random.default_rng([d, rank, seed])
     rows = rank + 10
     U = rotation(rows, rng)[:, :rank]

@@ -55,7 +55,7 @@ def ruffled(d: int, seed: int) -> QualityProblem:
 
 
 def rounded(d: int, seed: int) -> QualityProblem:
-    """h in steps of 1e-3, G in steps of 1e-2."""
+    """Values of h in steps of 1e-3, of G in steps of 1e-2."""
 
     def observe(rng: np.random.Generator, x: Floats, v: Values) -> Values:
         h = np.round(v.equalities, 3)
@@ -65,7 +65,7 @@ def rounded(d: int, seed: int) -> QualityProblem:
 
 
 def stairs(d: int, seed: int) -> QualityProblem:
-    """h in steps of 0.05, towards 0: L is flat nearly everywhere, its minimisers are a thick shell."""
+    """Values of h in steps of 0.05, towards 0: L is flat nearly everywhere, its minimisers are a thick shell."""
     rng = np.random.default_rng([d, seed])
     R, weights = rotation(d, rng), np.geomspace(1.0, 5.0, d)
     center = 2.0 / math.sqrt(d) * rng.choice([-1.0, 1.0], d) * rng.uniform(0.7, 1.3, d)

@@ -82,9 +82,7 @@ def upper_descent(recorder: Recorder, start: Floats, step: float = 1e-6, violati
     )
 
 
-def constrained_descent(
-    recorder: Recorder, start: Floats, columns: Columns, n_equalities: int, step: float
-) -> Floats:
+def constrained_descent(recorder: Recorder, start: Floats, columns: Columns, n_equalities: int, step: float) -> Floats:
     """SLSQP on the first column subject to the next ones being zero, and the last ones not negative."""
     f = Differences(recorder, columns, step)
     cut = 1 + n_equalities

@@ -1,4 +1,4 @@
-"""This library: as it is, and the crude hybrid of a swarm with local searches."""
+"""The library as it is, and the crude hybrid of a swarm with local searches."""
 
 from __future__ import annotations
 
