@@ -65,19 +65,19 @@ def differential_evolution(recorder: Recorder, seed: int) -> None:
             return
 
 
-def cbx_penalty(recorder: Recorder, seed: int, weight: float = 100.0, n_particles: int = 50) -> None:
-    """Consensus-based optimization of `cbx` on G + weight L, restarted where the swarm has collapsed.
+def cbx_penalty(recorder: Recorder, seed: int, weight: float = 5.0, n_particles: int = 50) -> None:
+    """Consensus-based optimization of `cbx` on G + weight sqrt(L), restarted where the swarm has collapsed.
 
-    L and G are divided by their medians over the first swarm.
+    G and sqrt(L) are divided by their medians over the first swarm. Weight, noise and schedule were tuned a little.
     """
     from cbx.dynamics import CBO
-    from cbx.scheduler import scheduler
+    from cbx.scheduler import multiply
 
     rng = np.random.default_rng(seed)
     scale: list[float] = []
 
     def penalty(v: Values) -> Floats:
-        L, G = (np.nan_to_num(a, nan=FAILED, posinf=FAILED) for a in (v.lower, v.upper))
+        L, G = (np.where(np.isfinite(a), a, FAILED) for a in (np.sqrt(np.maximum(v.lower, 0.0)), v.upper))
         if not scale:
             scale.extend(float(np.median(np.abs(a))) or 1.0 for a in (L, G))
         return G / scale[1] + weight * L / scale[0]
@@ -86,14 +86,14 @@ def cbx_penalty(recorder: Recorder, seed: int, weight: float = 100.0, n_particle
         np.clip(dynamic.x, 0.0, 1.0, out=dynamic.x)
 
     def run() -> None:
-        while True:
+        while recorder.left:
             dynamic = CBO(
-                lambda z: penalty(recorder(z.reshape(-1, recorder.d))).reshape(z.shape[:-1]), f_dim="3D",
-                check_f_dims=False, x=rng.uniform(size=(1, n_particles, recorder.d)), noise="anisotropic", dt=0.1,
-                sigma=3.0, alpha=30.0, lamda=1.0, max_it=10**9, verbosity=0, post_process=inside,
+                lambda z: penalty(recorder(z.reshape(-1, recorder.d))).reshape(z.shape[:-1]),
+                f_dim="3D", check_f_dims=False, x=rng.uniform(size=(1, n_particles, recorder.d)), noise="anisotropic",
+                dt=0.1, sigma=5.0, alpha=30.0, lamda=1.0, max_it=10**9, verbosity=0, post_process=inside,
                 seed=int(rng.integers(2**31)), track_args={"names": []},
             )  # fmt: skip
-            schedule = scheduler([])
+            schedule = multiply(name="alpha", factor=1.05, maximum=1e15)
             while np.ptp(dynamic.x, axis=1).max() > 1e-7:
                 dynamic.step()
                 schedule.update(dynamic)
