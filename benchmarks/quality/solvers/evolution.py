@@ -52,7 +52,10 @@ def cma_augmented(
     def run() -> None:
         es = _strategy(start, sigma, rng, growth)
         fun = cma.ConstrainedFitnessAL(
-            lambda z: float(f.value(np.asarray(z))[0]), lambda z: f.value(np.asarray(z))[1:].tolist(), archives=False
+            lambda z: float(f.value(np.asarray(z))[0]),
+            lambda z: f.value(np.asarray(z))[1:].tolist(),
+            archives=False,
+            logging=0,
         )
         while not es.stop() and recorder.left > stop:
             z = es.ask()
