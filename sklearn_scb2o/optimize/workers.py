@@ -33,8 +33,8 @@ _log = logging.getLogger("sklearn_scb2o")
 
 #: Times in a row that worker processes may die without an evaluation being finished.
 MAX_BREAKS = 3
-#: Seconds that evaluations which are sent together may take.
-TOGETHER = 0.1
+#: Seconds that evaluations which are sent together should take at least, and may take at most.
+TOGETHER = 0.1, 0.5
 
 
 def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
@@ -89,7 +89,7 @@ def _run(worker: Worker, tasks: list[Task]) -> list[Finished]:
     start, finished = time.monotonic(), []
     for key, call, x in tasks:
         finished.append((key, call(x)))
-        if time.monotonic() - start > TOGETHER:
+        if time.monotonic() - start > TOGETHER[1]:
             break
     return finished
 
@@ -275,7 +275,7 @@ class ExecutorPool(Pool):
         self._sent: dict[Key, Any] = {}  # the first key of each task, and its future
         self._arrived: queue.SimpleQueue[tuple[list[Key], Any]] = queue.SimpleQueue()
         self._finished: deque[Finished] = deque()
-        self._together = TOGETHER
+        self._alone = False
         self._seconds = math.inf  # of the evaluations of late, on average
 
     def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
@@ -312,10 +312,8 @@ class ExecutorPool(Pool):
         return key, outcome
 
     def _send(self) -> None:
-        fast = self._together / max(self._seconds, 1e-6)
-        n = max(1, int(min(fast, len(self._waiting) / (4 * self.capacity))))
         while self._waiting and len(self._sent) < self._most_sent:
-            keys = [self._waiting.popleft() for _ in range(min(n, len(self._waiting)))]
+            keys = [self._waiting.popleft() for _ in range(self._next_size())]
             tasks = [(key, *self._unfinished[key]) for key in keys]
             try:
                 future = self._executor.submit(self._run, self._worker, tasks)
@@ -324,6 +322,17 @@ class ExecutorPool(Pool):
                 return
             self._sent[keys[0]] = future
             future.add_done_callback(partial(self._done, keys))
+
+    def _next_size(self) -> int:
+        """How many to send together: of fast ones many at first and fewer at the end, so that all workers end at once.
+
+        A task costs dask as much as 10 ms.
+        """
+        if self._alone:
+            return 1
+        least, most = (seconds / max(self._seconds, 1e-6) for seconds in TOGETHER)
+        share = len(self._waiting) / self.capacity
+        return max(1, int(min(most, max(share / 2, min(share, least)))))
 
     def _done(self, keys: list[Key], future: Any) -> None:
         # futures are dropped at once: results of those that are kept are made again by dask when a worker is lost
@@ -336,7 +345,7 @@ class ExecutorPool(Pool):
 
     def _repeat_or_fail(self, keys: list[Key], message: str) -> None:
         # one beside it may be to blame: from now on each is sent alone, to a process of its own
-        self._isolate, self._together = True, 0.0
+        self._isolate = self._alone = True
         for key in keys:
             call, x = self._unfinished[key]
             if len(keys) == 1 and call.timeout is not None:

@@ -422,7 +422,7 @@ def test_fast_evaluations_are_sent_several_at_a_time_and_slow_ones_are_not():
     with Counting(2) as executor, make_pool(executor, asynchronous=False) as pool:
         for x, sent in (
             (points(100), range(100, 101)),
-            (points(100), range(8, 30)),
+            (points(100), range(6, 30)),
             ([np.array([0.2])] * 12, range(12, 13)),
         ):
             executor.n = 0
