@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 

@@ -125,7 +125,7 @@ def _values(values: Any, shape: tuple[int, ...], name: str) -> Floats:
     if array.shape != shape:
         raise ValueError(
             f"{name} returned shape {array.shape} for {shape[0]} outer points with {shape[1]} inner points each; with "
-            f"vectorized=True phi has shape ({shape[0]}, 1, d_phi), theta ({shape[0]}, {shape[1]}, d_theta), and it must "
-            f"return {shape}"
+            f"vectorized=True phi has shape ({shape[0]}, 1, d_phi), theta ({shape[0]}, {shape[1]}, d_theta), and it "
+            f"must return {shape}"
         )
     return array

@@ -465,9 +465,9 @@ def test_random_state_determines_the_result(seed):
 
 
 def test_global_random_state_is_left_alone():
-    before = np.random.get_state()[1].copy()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
     small()
-    np.testing.assert_array_equal(np.random.get_state()[1], before)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 # --- failed evaluations
