@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 
-from ..particles import sigma_from_rate
+from .nested_parameters import COLD_RATE, OUTER_BETA, OUTER_RATE, WARM_RATE, Sizes, checked_options, contracting
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
 from .result import CONVERGED, LIMITS
 from .values import seed_sequence
 from .warm_start import Floats, Solved, sorted_by_lower, warm_start
 
-#: Logarithmic contraction per iteration of the outer particles, and of the inner ones from a cold and a warm start.
-OUTER_RATE, COLD_RATE, WARM_RATE = 0.12, 0.2, 0.4
-#: Quantile level of the outer particles, of which there are few: their temperature is that of a third of them.
-OUTER_BETA = 0.3
 #: Columns of the history: of the last outer consensus point, its inner solution, and of the particles of both levels.
 COLUMNS = ("x_outer", "x_inner", "lower", "upper", "spread", "inner_spread", "nfev_lower")
 
-_LEAST_INNER = 7  # five neighbours, the prediction and the box each give one
-_NOT_OPTIONS = frozenset(
-    ("bounds", "n_particles", "n_runs", "batch_size", "random_state", "max_iter", "max_evals", "max_time", "tol",
-     "stagnation", "xp", "device", "dtype")
-)  # fmt: skip
 _NOTHING_ASKED = "without a pending batch: call ask() first, evaluate the pairs it returns, then tell() once"
 
 
@@ -50,10 +40,10 @@ class NestedOptimizer:
         The boxes of phi and theta.
     n_outer : int, at least 3
         R, the outer points of an iteration: R - 1 particles and, last, their consensus point of the iteration before.
-    n_inner : int, at least 7
-        N, the inner particles of each outer point.
-    first_iter, inner_iter : int, at least 2
-        Inner iterations in the first outer iteration, and in later ones.
+    n_inner : int, at least 7, or "auto"
+        N, the inner particles of each outer point. "auto": 9 + d, with d the dimension of theta.
+    first_iter, inner_iter : int, at least 2, or "auto"
+        Inner iterations in the first outer iteration ("auto": 10 + 2 d), and in later ones (3 + d).
     max_iter, max_evals, max_time : optional
         Limits that `stop` reports: outer iterations; evaluations of L, which the next outer iteration would exceed;
         seconds.
@@ -103,10 +93,10 @@ class NestedOptimizer:
         outer_bounds: Any,
         inner_bounds: Any,
         *,
-        n_outer: int = 20,
-        n_inner: int = 15,
-        first_iter: int = 25,
-        inner_iter: int = 8,
+        n_outer: int = 12,
+        n_inner: int | str = "auto",
+        first_iter: int | str = "auto",
+        inner_iter: int | str = "auto",
         max_iter: int | None = None,
         max_evals: int | None = None,
         max_time: float | None = None,
@@ -115,20 +105,20 @@ class NestedOptimizer:
         inner_options: Mapping[str, Any] | None = None,
         random_state: Any = None,
     ) -> None:
-        self.n_outer = check_count("n_outer", n_outer, least=3, why=": two particles and their consensus point")
-        why = ": the last one evaluates the consensus point of those before"
-        self.first_iter = check_count("first_iter", first_iter, least=2, why=why)
-        self.inner_iter = check_count("inner_iter", inner_iter, least=2, why=why)
-        self._outer_options = _checked("outer_options", outer_options, {"selection"})
-        self._inner_options = _checked("inner_options", inner_options, set())
+        self._outer_options = checked_options("outer_options", outer_options, frozenset(["selection"]))
+        self._inner_options = checked_options("inner_options", inner_options, frozenset())
         self._inner_bounds = inner_bounds
-        self.n_inner = check_count("n_inner", n_inner, least=_LEAST_INNER)
         self.max_evals = None if max_evals is None else check_count("max_evals", max_evals, least=0)
+        d = SCB2OOptimizer(inner_bounds, n_particles=2, **self._inner_options).bounds.lb.size
+        sizes = Sizes.checked(d, n_outer, n_inner, first_iter, inner_iter)
+        self.n_outer, self.n_inner = sizes.n_outer, sizes.n_inner
+        self.first_iter, self.inner_iter = sizes.first_iter, sizes.inner_iter
 
-        outer_seed, self._inner_seed = seed_sequence(random_state).spawn(2)
+        outer_seed, self._inner_seed, draws = seed_sequence(random_state).spawn(3)
+        self._rng = np.random.default_rng(draws)
         self._outer = SCB2OOptimizer(
             outer_bounds, n_particles=self.n_outer - 1, selection="none", max_iter=max_iter, max_time=max_time,
-            tol=tol, random_state=outer_seed, **{"beta": OUTER_BETA, **_contracting(OUTER_RATE, self._outer_options)},
+            tol=tol, random_state=outer_seed, **{"beta": OUTER_BETA, **contracting(OUTER_RATE, self._outer_options)},
         )  # fmt: skip
         self._inner = self._runs(COLD_RATE)
         self._remaining = 0  # inner iterations of this outer one; 0 between outer iterations
@@ -136,6 +126,7 @@ class NestedOptimizer:
         self._scale = np.empty(0)
         self._judged: NDArray[np.intp] | None = None  # which inner particles are the consensus points
         self._last: Solved | None = None  # all of the last outer iteration
+        self._archive = np.empty((0, self._inner.bounds.lb.size))  # inner solutions of the first outer points
         self._known: Solved | None = None  # what did not fail of the last one in which something did not
         self._history: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         self._nfev_lower = self._nfev_upper = self._n_failed = 0
@@ -163,7 +154,7 @@ class NestedOptimizer:
         >>> opt = NestedOptimizer([(0, 1)], [(0, 1)] * 3, random_state=0)
         >>> phi, theta = opt.ask()
         >>> phi.shape, theta.shape
-        ((20, 1), (20, 15, 3))
+        ((12, 1), (12, 12, 3))
         """
         if not self._remaining:
             self._begin()
@@ -298,10 +289,12 @@ class NestedOptimizer:
 
     def _runs(self, rate: float, **options: Any) -> SCB2OOptimizer:
         """The inner problems of an outer iteration."""
-        return SCB2OOptimizer(
+        runs = SCB2OOptimizer(
             self._inner_bounds, n_particles=self.n_inner, n_runs=self.n_outer, tol=0.0,
-            random_state=self._inner_seed.spawn(1)[0], **_contracting(rate, {**self._inner_options, **options}),
+            random_state=self._inner_seed.spawn(1)[0], **contracting(rate, {**self._inner_options, **options}),
         )  # fmt: skip
+        runs._state.warned_failure = True  # an outer point may well fail; the outer level warns where all do
+        return runs
 
     def _begin(self) -> None:
         """Begin an outer iteration: new outer points, and inner populations for them."""
@@ -317,7 +310,7 @@ class NestedOptimizer:
             self._inner = self._runs(COLD_RATE)
         else:
             box = self._inner.bounds
-            x0 = warm_start(self._phi, self._known, self._scale, box.lb, box.ub)
+            x0 = warm_start(self._phi, self._known, self._archive, self._scale, self._rng, box.lb, box.ub)
             self._inner = self._runs(WARM_RATE, x0=x0)
         self._remaining, self._judged = self._next_iter, None
 
@@ -336,6 +329,8 @@ class NestedOptimizer:
         usable = upper == upper
         if usable.any():
             self._known = Solved(*(values[usable] for values in solved))
+            if not len(self._archive):
+                self._archive = theta[usable]
         self._nfev_upper += int(np.sum(inner.nfev_upper))
         self._n_failed += int(np.sum(inner.n_failed))
         self._outer.tell(None, upper[:-1])
@@ -343,32 +338,3 @@ class NestedOptimizer:
         row = self._phi[-1], theta[-1], lower[-1], upper[-1], *spreads, self._nfev_lower
         for column, value in zip(self._history.values(), row, strict=True):
             column.append(value)
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """A schedule of sigma: the noise that contracts particles at a rate per iteration, in the logarithm."""
-
-    rate: float
-
-    def __call__(self, optimizer: SCB2OOptimizer) -> float:
-        """Sigma in the dimension of the optimizer."""
-        return sigma_from_rate(self.rate, optimizer.bounds.lb.size, 1.0, 0.8, "scaled")
-
-
-def _contracting(rate: float, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of an optimizer that contracts at a rate, unless they say themselves how it moves."""
-    if not options.keys().isdisjoint(("lam", "sigma", "dt", "noise")):
-        return dict(options)
-    return {"lam": 1.0, "dt": 0.8, "noise": "scaled", "sigma": Contraction(rate), **options}
-
-
-def _checked(name: str, options: Mapping[str, Any] | None, fixed: set[str]) -> dict[str, Any]:
-    options = {} if options is None else dict(options)
-    wrong = sorted(options.keys() & (_NOT_OPTIONS | fixed))
-    if wrong:
-        raise ValueError(
-            f"{name} has {', '.join(map(repr, wrong))}, which NestedOptimizer sets itself; give it to NestedOptimizer "
-            "where that has such a parameter, and leave it out of the options"
-        )
-    return options

@@ -29,12 +29,19 @@ def sorted_by_lower(population: Floats, lower: Floats) -> Floats:
     return np.take_along_axis(population, order[..., None], axis=1)
 
 
-def warm_start(phi: Floats, solved: Solved, scale: Floats, low: Floats, high: Floats) -> Floats:
+def n_explorers(n: int) -> int:
+    """How many of n inner particles are drawn from the whole box, and how many from the archive."""
+    return max(1, n // 10)
+
+
+def warm_start(
+    phi: Floats, solved: Solved, archive: Floats, scale: Floats, rng: np.random.Generator, low: Floats, high: Floats
+) -> Floats:
     """Inner start points of new outer points.
 
-    They are the particles of least L of the nearest outer points, about as many of each, and the solution that an
-    affine function of phi predicts. The rest of a population is for the caller to draw from the whole box, as the
-    minimum of L may jump from one basin to another.
+    They are the particles of least L of the nearest outer points, about as many of each; some solutions at any outer
+    points, as the minimum of L may jump from one basin to another; and, last, the solution that an affine function of
+    phi predicts. The rest of a population, `n_explorers`, is for the caller to draw from the whole box.
 
     Parameters
     ----------
@@ -42,25 +49,31 @@ def warm_start(phi: Floats, solved: Solved, scale: Floats, low: Floats, high: Fl
         New outer points.
     solved : Solved
         What is known at other outer points; only those without failures.
+    archive : array of shape (k, d)
+        Solutions at any outer points.
     scale : array of shape (p,)
         Units in which outer points are compared.
+    rng : numpy.random.Generator
+        Draws from the archive.
     low, high : array of shape (d,)
         Inner bounds.
 
     Returns
     -------
     array of shape (R, k, d)
-        For populations of N, ``k = N - max(1, N // 10)``.
+        For populations of N, ``k = N - n_explorers(N)``.
     """
     n = solved.population.shape[1]
     offsets = (solved.phi - phi[:, None, :]) / scale
     order = np.argsort(np.linalg.norm(offsets, axis=-1), axis=1, kind="stable")
     near = order[:, :NEIGHBOURS]
-    taken = n - max(1, n // 10) - 1
+    n_archived = n_explorers(n)
+    taken = n - n_explorers(n) - n_archived - 1
     shares = [len(part) for part in np.array_split(np.arange(taken), near.shape[1])]
     particles = [solved.population[near[:, j], :share] for j, share in enumerate(shares)]
+    archived = archive[rng.integers(len(archive), size=(len(phi), n_archived))]
     predicted = np.clip(_predict(offsets, solved.theta, order), low, high)
-    return np.concatenate([*particles, predicted[:, None, :]], axis=1)
+    return np.concatenate([*particles, archived, predicted[:, None, :]], axis=1)
 
 
 def _predict(offsets: Floats, theta: Floats, order: NDArray[Any]) -> Floats:

@@ -489,8 +489,8 @@ def test_failed_evaluations_are_counted_and_avoided(failure):
 
 
 def test_outer_points_at_which_everything_fails_are_avoided():
-    result = small(lambda phi, theta: np.nan if phi[0] > 1.0 else CIRCLE.lower(phi, theta), max_iter=10)
-    assert result.x_outer[0] <= 1.0
+    result = small(lambda phi, theta: np.nan if phi[0] < 1.0 else CIRCLE.lower(phi, theta), max_iter=10)
+    assert result.x_outer[0] >= 1.0
     assert np.isfinite(result.fun)
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sklearn_scb2o.optimize.warm_start import Solved, n_explorers, sorted_by_lower, warm_start
+from sklearn_scb2o.optimize.warm_start import NEIGHBOURS, Solved, n_explorers, sorted_by_lower, warm_start
 
 LOW, HIGH = np.array([-1e3]), np.array([1e3])
 
@@ -25,14 +25,14 @@ def test_particles_are_sorted_by_lower_value_and_failed_ones_last():
 
 
 def test_particles_come_from_the_nearest_outer_points():
-    known = solved([0, 1, 2, 10, 11], [0, 100, 200, 300, 400])
+    known = solved([10, 0, 1, 11, 2, 3, 4], [700, 0, 100, 800, 200, 300, 400])
     taken = np.unique(np.round(start([1.2], known)[0, :-3] / 100))
-    np.testing.assert_array_equal(taken, [0, 1, 2])
+    np.testing.assert_array_equal(taken, np.arange(NEIGHBOURS))
 
 
 def test_the_best_particles_are_taken():
-    first = start([0.0], solved([0, 1, 2, 3], [0, 100, 200, 300]))[0, :5, 0]
-    np.testing.assert_allclose(first, 0.001 * np.arange(1, 6))
+    first = start([0.0], solved([0, 1, 2, 3], [0, 100, 200, 300]))[0, :4, 0]
+    np.testing.assert_allclose(first, 0.001 * np.arange(1, 5))
 
 
 @pytest.mark.parametrize("n", [6, 7, 10, 20, 33])
