@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 
+from .local_model import model_minimisers
 from .nested_parameters import COLD_RATE, OUTER_BETA, OUTER_RATE, WARM_RATE, Sizes, checked_options, contracting
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
@@ -41,9 +42,9 @@ class NestedOptimizer:
     n_outer : int, at least 3
         R, the outer points of an iteration: R - 1 particles and, last, their consensus point of the iteration before.
     n_inner : int, at least 7, or "auto"
-        N, the inner particles of each outer point. "auto": 9 + d, with d the dimension of theta.
+        N, the inner particles of each outer point. "auto": 8 + 2 d, with d the dimension of theta.
     first_iter, inner_iter : int, at least 2, or "auto"
-        Inner iterations in the first outer iteration ("auto": 10 + 2 d), and in later ones (3 + d).
+        Inner iterations in the first outer iteration ("auto": 10 + 2 d), and in later ones (3 + d // 2).
     max_iter, max_evals, max_time : optional
         Limits that `stop` reports: outer iterations; evaluations of L, which the next outer iteration would exceed;
         seconds.
@@ -124,7 +125,10 @@ class NestedOptimizer:
         self._remaining = 0  # inner iterations of this outer one; 0 between outer iterations
         self._phi = self._theta = np.empty((0, 0))
         self._scale = np.empty(0)
-        self._judged: NDArray[np.intp] | None = None  # which inner particles are the consensus points
+        self._judged: NDArray[np.intp] | None = (
+            None  # which inner particles are the consensus points, and the moved ones
+        )
+        self._seen: list[tuple[Floats, Floats]] = []  # inner points and L of this outer iteration
         self._last: Solved | None = None  # all of the last outer iteration
         self._archive = np.empty((0, self._inner.bounds.lb.size))  # inner solutions of the first outer points
         self._known: Solved | None = None  # what did not fail of the last one in which something did not
@@ -154,18 +158,21 @@ class NestedOptimizer:
         >>> opt = NestedOptimizer([(0, 1)], [(0, 1)] * 3, random_state=0)
         >>> phi, theta = opt.ask()
         >>> phi.shape, theta.shape
-        ((12, 1), (12, 12, 3))
+        ((12, 1), (12, 14, 3))
         """
         if not self._remaining:
             self._begin()
         if self._remaining == 1 and self._judged is None:
-            # the consensus point takes part in the last inner iteration, so that its values are known
+            # the consensus point and where a model of L moves it take part in the last inner iteration
             population = self._inner.intermediate_result().population.x
             consensus: Floats = np.asarray(self._inner.consensus)
             consensus = np.where(np.isfinite(consensus), consensus, population[:, 0, :])
-            self._inner.inject(consensus[:, None, :])
-            distance = np.abs(self._inner.ask() - consensus[:, None, :]).sum(axis=-1)
-            self._judged = np.argmin(distance, axis=1)
+            box = self._inner.bounds
+            points, values = (np.concatenate(parts, axis=1) for parts in zip(*self._seen, strict=True))
+            judged = np.stack([consensus, model_minimisers(consensus, points, values, box.lb, box.ub)], axis=1)
+            self._inner.inject(judged)
+            distance = np.abs(self._inner.ask()[:, None] - judged[:, :, None]).sum(axis=-1)
+            self._judged = np.argmin(distance, axis=-1)
         self._theta = self._inner.ask()
         return self._phi.copy(), self._theta.copy()
 
@@ -178,7 +185,7 @@ class NestedOptimizer:
             raise RuntimeError(f"needs_upper() {_NOTHING_ASKED}")
         needed = np.array(self._inner.needs_upper(L))
         if self._judged is not None:
-            needed[np.arange(self.n_outer), self._judged] = True
+            np.put_along_axis(needed, self._judged, True, axis=1)
         return needed
 
     def tell(self, L: Any, G: Any) -> None:
@@ -196,9 +203,13 @@ class NestedOptimizer:
         self._inner.tell(L, G)
         self._remaining -= 1
         self._nfev_lower += self.n_outer * self.n_inner
-        if self._judged is not None:
-            at = np.arange(self.n_outer), self._judged
-            self._end(self._theta[at], *(np.asarray(values, dtype=float)[at] for values in (L, G)))
+        if self._judged is None:
+            self._seen.append((self._theta, np.array(L, dtype=float)))
+            return
+        lower, upper = (np.take_along_axis(np.asarray(v, dtype=float), self._judged, axis=1) for v in (L, G))
+        moved = (lower[:, 1] + self._inner.parameters.lower_tol < lower[:, 0]) & (upper[:, 1] == upper[:, 1])
+        at = np.arange(self.n_outer), moved.astype(int)
+        self._end(self._theta[at[0], self._judged[at]], lower[at], upper[at])
 
     def stop(self) -> dict[str, str]:
         """Reasons to stop that hold now, each with its explanation; empty means go on.
@@ -312,7 +323,7 @@ class NestedOptimizer:
             box = self._inner.bounds
             x0 = warm_start(self._phi, self._known, self._archive, self._scale, self._rng, box.lb, box.ub)
             self._inner = self._runs(WARM_RATE, x0=x0)
-        self._remaining, self._judged = self._next_iter, None
+        self._remaining, self._judged, self._seen = self._next_iter, None, []
 
     def _end(self, theta: Floats, lower: Floats, upper: Floats) -> None:
         """End an outer iteration, given the consensus points of the inner runs, (R, d), and L and G there, (R,)."""

@@ -38,9 +38,9 @@ class Sizes:
         """The sizes for an inner dimension d, with "auto" where they depend on it."""
         return cls(
             check_count("n_outer", n_outer, least=3, why=_WHY_OUTER),
-            _size("n_inner", n_inner, 9 + d, _LEAST_INNER),
+            _size("n_inner", n_inner, 8 + 2 * d, _LEAST_INNER),
             _size("first_iter", first_iter, 10 + 2 * d, 2, _WHY_ITER),
-            _size("inner_iter", inner_iter, 3 + d, 2, _WHY_ITER),
+            _size("inner_iter", inner_iter, 3 + d // 2, 2, _WHY_ITER),
         )
 
 
