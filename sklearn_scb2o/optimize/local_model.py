@@ -9,6 +9,8 @@ Floats = NDArray[np.float64]
 
 #: Curvatures below this part of the largest one count as flat: the model says nothing about where to go there.
 FLAT = 1e-3
+#: Length of the longest step, in units of the distance of the farthest point of the fit.
+LONGEST = 4.0
 #: Points of a fit for each coefficient.
 POINTS_PER_COEFFICIENT = 2.0
 
@@ -22,7 +24,7 @@ def model_minimisers(center: Floats, points: Floats, lower: Floats, low: Floats,
     """Minimisers of quadratic functions fitted to the values nearest to each centre.
 
     With the fit ``L(c + z) = a + g z + z H z / 2`` the step is ``-H^+ g``, without the directions in which H is flat or
-    negative, and no longer than the region of the points: where Theta is a curve or a surface, this is about its
+    negative, and not far beyond the region of the points: where Theta is a curve or a surface, this is about its
     point closest to the centre.
 
     Parameters
@@ -76,5 +78,5 @@ def model_minimisers(center: Floats, points: Floats, lower: Floats, low: Floats,
     along = (axes.swapaxes(1, 2) @ gradient[..., None])[..., 0]
     steep = curvature > FLAT * np.abs(curvature).max(axis=1, keepdims=True)
     step = (axes @ np.where(steep, -along / np.where(steep, curvature, 1.0), 0.0)[..., None])[..., 0]
-    step = step / np.maximum(1.0, np.linalg.norm(step, axis=1, keepdims=True))
+    step = step / np.maximum(1.0, np.linalg.norm(step, axis=1, keepdims=True) / LONGEST)
     return np.where(good[:, None], np.clip(center + radius[:, None] * step, low, high), center)

@@ -11,7 +11,7 @@ from .optimizer import SCB2OOptimizer
 from .parameters import check_count
 
 #: Logarithmic contraction per iteration of the outer particles, and of the inner ones from a cold and a warm start.
-OUTER_RATE, COLD_RATE, WARM_RATE = 0.12, 0.2, 0.4
+OUTER_RATE, COLD_RATE, WARM_RATE = 0.2, 0.2, 0.4
 #: Quantile level of the outer particles, of which there are few: their temperature is that of a third of them.
 OUTER_BETA = 0.3
 
