@@ -78,7 +78,7 @@ class NestedOptimizer:
     The circle of radius phi and its point theta for which ``phi^2 + ||theta - (2, 1)||^2`` is smallest:
 
     >>> import numpy as np
-    >>> opt = NestedOptimizer([(0, 3)], [(-3, 3), (-3, 3)], max_evals=100_000, random_state=0)
+    >>> opt = NestedOptimizer([(0, 3)], [(-3, 3), (-3, 3)], max_evals=20_000, random_state=0)
     >>> while not opt.stop():
     ...     phi, theta = opt.ask()
     ...     radius = phi[:, None, 0]
