@@ -8,7 +8,6 @@ from sklearn.linear_model import Lasso
 from sklearn_scb2o import minimize_nested
 from sklearn_scb2o.problems import mitsos_barton, smd1, smd6
 
-
 JUMPS = [LINES[0], LINES[-1]]  #: the best response jumps at the solution
 
 
