@@ -31,7 +31,8 @@ class NestedOptimizer:
     For each phi, SCB2O over theta approximates a best response, the minimiser of ``L(phi, .)`` with the smallest G;
     consensus-based optimization over phi minimises G there. All inner problems of an outer iteration are solved
     together, as runs of one `SCB2OOptimizer`. In the first iteration they start from the whole box; later from what
-    was found at the nearest outer points, and then a few iterations are enough.
+    was found at the nearest outer points, and then a few iterations are enough. Each inner solution is the
+    consensus point, or where a quadratic model of L, fitted to what was evaluated anyway, moves it, if L is less there.
 
     The caller owns the loop: `ask` for pairs (phi, theta), evaluate L and G, `tell` the values.
 
