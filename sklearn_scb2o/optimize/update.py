@@ -188,8 +188,9 @@ def _update_on_arrays(y: Array, L: Array, G: Array, settings: Settings, lower_be
         alpha = alpha_from_rank(upper, inside, _alpha_rank(order.rank, xp), xp=xp)
     chosen = select(lower, order, settings, alpha, xp)
     weights = gibbs_weights(xp.where(chosen.counts, upper, math.inf), alpha, chosen.log_eta, xp=xp)
+    quantile = order.at if dead is None else xp.where(dead[:, None], math.nan, order.at)
     return Update(
-        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, order.at, alpha, chosen.tau,
+        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, quantile, alpha, chosen.tau,
         lower_best,
     )  # fmt: skip
 
