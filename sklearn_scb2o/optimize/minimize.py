@@ -8,13 +8,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .loop import BatchLoop, TicketLoop, evaluate_consensus
+from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
 from .polish import polish_result
@@ -201,33 +200,28 @@ def minimize(
         if store is not None:
             _resume(store, runs, evaluator)
         stopped: tuple[int, str] | None = None
+        call_back = _as_callback(callback)
+
+        def write() -> None:
+            if store is not None:
+                runs.write(store, evaluator=evaluator.state())
+
+        def make_loop(optimizer: SCB2OOptimizer) -> BatchLoop | TicketLoop:
+            if asynchronous:
+                return TicketLoop(optimizer, evaluator, budget)
+            return BatchLoop(optimizer, evaluator, budget, track_consensus)
+
         with _progress_bar(runs.optimizer, budget, disp) as bar:
-
-            def after_iteration(loop: BatchLoop | TicketLoop) -> bool:
-                """What there is to do after each; whether the callback stops the run."""
-                bar.update()
-                if disp:
-                    bar.set_postfix(_figures(runs, evaluator))
-                if store is not None and store.is_due(runs.optimizer.n_iter):
-                    runs.write(store, unsettled=loop.unsettled, evaluator=evaluator.state())
-                return call_back is not None and call_back(runs)
-
-            call_back = _as_callback(callback)
             try:
-                while True:
-                    loop = _make_loop(runs.optimizer, evaluator, budget, asynchronous, track_consensus)
-                    for _ in loop:
-                        runs.end_converged(evaluator)
-                        if after_iteration(loop):
-                            stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
-                            break
-                    if stopped is not None:
+                for loop in runs.iterate(evaluator, budget, make_loop, when_restarted=write):
+                    bar.update()
+                    if disp:
+                        bar.set_postfix(_figures(runs, evaluator))
+                    if store is not None and store.is_due(runs.optimizer.n_iter):
+                        runs.write(store, unsettled=loop.unsettled, evaluator=evaluator.state())
+                    if call_back is not None and call_back(runs):
+                        stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
                         break
-                    evaluate_consensus(runs.optimizer, evaluator)
-                    if not runs.restart(np.inf if budget is None else budget - evaluator.nfev_lower):
-                        break
-                    if store is not None:
-                        runs.write(store, evaluator=evaluator.state())
             except KeyboardInterrupt:
                 stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
             except RuntimeError as error:
@@ -254,14 +248,6 @@ def minimize(
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
     return result
-
-
-def _make_loop(
-    optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, asynchronous: bool, track_consensus: bool
-) -> BatchLoop | TicketLoop:
-    if asynchronous:
-        return TicketLoop(optimizer, evaluator, budget)
-    return BatchLoop(optimizer, evaluator, budget, track_consensus)
 
 
 def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator) -> None:

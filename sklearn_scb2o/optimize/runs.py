@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult
 
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .loop import evaluate_consensus
+from .loop import BatchLoop, TicketLoop, evaluate_consensus
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count, check_number
 from .values import seed_sequence
@@ -61,7 +61,25 @@ class Runs:
 
     # -- the course of a call --------------------------------------------------------------------------------------
 
-    def end_converged(self, evaluator: Evaluator) -> None:
+    def iterate(
+        self,
+        evaluator: Evaluator,
+        budget: int | None,
+        make_loop: Callable[[SCB2OOptimizer], BatchLoop | TicketLoop],
+        when_restarted: Callable[[], None],
+    ) -> Iterator[BatchLoop | TicketLoop]:
+        """Run all rounds, each by the loop that `make_loop` gives; yields it after each iteration."""
+        while True:
+            loop = make_loop(self.optimizer)
+            for _ in loop:
+                self._end_converged(evaluator)
+                yield loop
+            evaluate_consensus(self.optimizer, evaluator)
+            if not self._restart(np.inf if budget is None else budget - evaluator.nfev_lower):
+                return
+            when_restarted()
+
+    def _end_converged(self, evaluator: Evaluator) -> None:
         """Take the results of runs that have converged, and go on without them, while there are others."""
         if self.optimizer.n_runs == 1:
             return
@@ -73,7 +91,7 @@ class Runs:
             self.optimizer.keep_runs(np.flatnonzero(~done))
             self._open = self._open[~done]
 
-    def restart(self, evaluations_left: float) -> bool:
+    def _restart(self, evaluations_left: float) -> bool:
         """Begin the next round, if the runs of this one have converged and there is room for one; whether it began."""
         if self._round == self._restarts or not self.optimizer.converged_runs.all():
             return False

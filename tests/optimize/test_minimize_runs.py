@@ -267,7 +267,7 @@ def test_restarts_find_what_a_run_of_few_particles_misses():
 def test_an_interrupted_call_goes_on_as_if_it_had_not_been(tmp_path, options, every):
     options = {**QUICK, **options}
     expected = small(values, **options)
-    calls = np.linspace(1, expected.nfev, 7, dtype=int)[:-1] + np.arange(6)
+    calls = np.linspace(1, sum(run.nfev for run in expected.runs), 7, dtype=int)[:-1] + np.arange(6)
     fragile = Fragile(values, *calls)
     for _ in range(7):
         result = small(fragile, checkpoint=tmp_path / "run", checkpoint_every=every, **options)
