@@ -26,6 +26,7 @@ from .box import Box, horizon
 Streams = Sequence[Sequence[np.random.Generator]]  # of each run, one for each chunk of its rows
 
 _BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
+_WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
 _CHUNK = 65536  # numbers per random stream
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
@@ -110,9 +111,10 @@ def move(y: Array, m: Array, streams: Streams, low: Array, high: Array, step: St
 def block_rows(x: Array, n: int) -> NDArray[Any]:
     """A vector of d numbers as rows, (1, n, d), for at most as many of n particles as are moved at a time.
 
-    Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small.
+    Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small. Where d
+    is large it makes no difference, and a single row is returned.
     """
-    return np.tile(x, (1, min(n, _BLOCK // x.size + 1), 1))
+    return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, _BLOCK // x.size + 1), 1))
 
 
 def _move_at_once(y: Array, target: Array, streams: Streams, low: Array, high: Array, step: Step) -> Moments:
@@ -139,7 +141,7 @@ def _move_blocks(
         n_runs, n, _ = part.shape
         if runs != last_runs:
             last_runs, m = runs, target[runs, :, :]
-            if n_runs == 1:
+            if n_runs == 1 and m.shape[-1] < _WIDE:
                 m = np.tile(m, (1, most_rows, 1))
         b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
         for r in range(n_runs):

@@ -117,7 +117,14 @@ def select(
         # relative to the largest weight, which is far below 1 where less than one particle is to be selected
         cut = math.log(eps) + min(0.0, math.log(settings.beta * lower.shape[-1]))
     log_eta = soft_selection(
-        lower, settings.beta, tau, selector=settings.selector, order=order, rtol=max(_RTOL, 32 * eps), xp=xp
+        lower,
+        settings.beta,
+        tau,
+        selector=settings.selector,
+        order=order,
+        rtol=max(_RTOL, 32 * eps),
+        least=cut,
+        xp=xp,
     ).log_eta
     return Selected(log_eta, log_eta > cut, order.at, order.rank, tau)
 
