@@ -37,8 +37,8 @@ def measure(values: np.ndarray, repeats: int, rng: np.random.Generator) -> np.nd
     """Seconds of np.partition, cold, warm, weights; (repeats, 4)."""
     k = math.ceil(BETA * values.size)
     order = order_statistics(values, BETA)
-    tau = 0.05 * (order.at - order.first)
-    before = soft_quantile(values * (1.0 + 0.01 * rng.standard_normal(values.size)), BETA, tau)[..., None]
+    tau = 0.05 * float(order.at[0] - order.first[0])
+    before = soft_quantile(values * (1.0 + 0.01 * rng.standard_normal(values.size)), BETA, tau)
     return np.array(
         [
             (

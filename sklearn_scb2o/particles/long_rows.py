@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Row = NDArray[Any]
 
+# Exponents whose exponentials, and their products with others, are finite.
+_EXPONENTS = {"d": 300.0, "f": 40.0}
 # Rows of which a sample is taken, and its size.
 _SAMPLED, _SAMPLE = 16384, 4096
 
@@ -62,21 +64,58 @@ def sums_of_long_row(
     """
     far = math.log(k + 1.0) + math.log(10.0 / (beta * rtol)) + 1.0
     limit = min(after + far * tau, float(np.finfo(row.dtype).max))
-    z = (row[row <= limit] - at) / tau
-    below, above = z[z < 0.0], z[z > 0.0]
+    few = row[row <= limit]
+    is_below = few < at
+    below, above = few[is_below], few[~is_below]
     missing = k - below.size  # of the values equal to the quantile, those that belong to the k smallest
-    ties = z.size - below.size - above.size - missing
+    inside, outside = (_total_psi(selector, (part - at) / tau) for part in (below, above))
+    at_quantile = _total_psi(selector, np.zeros(1))
 
     def sums(s: float) -> Sums:
-        at_psi, at_slope = (float(v[0]) for v in selector.psi_and_slope(np.array([s]), np))
-        (psi_in, slope_in), (psi_out, slope_out) = (
-            tuple(float(v.sum()) for v in selector.psi_and_slope(s - part, np)) for part in (below, above)
-        )
+        (psi_in, slope_in), (psi_out, slope_out), (psi, slope) = inside(s), outside(s), at_quantile(s)
         return Sums(
-            psi_in + missing * at_psi,
-            psi_out + ties * at_psi,
-            slope_in + missing * at_slope,
-            slope_out + ties * at_slope,
+            psi_in + missing * psi, psi_out - missing * psi, slope_in + missing * slope, slope_out - missing * slope
         )
 
     return sums
+
+
+def offset_near(selector: Selector, row: Row, start: float, tau: float, beta: float, rtol: float) -> float | None:
+    """The soft quantile less `start`, in units of tau, found without order statistics; None where it is not near.
+
+    Newton's method on ``log sum_i psi(s - z_i) = log(beta n)``.
+    """
+    reach = 2.0  # the quantile is within so many tau of the start
+    weight = beta * np.count_nonzero(row < math.inf)
+    far = reach + math.log(10.0 * row.size / (weight * rtol))
+    total_psi = _total_psi(selector, (row[row < start + far * tau] - start) / tau)
+    s = 0.0
+    for _ in range(6):
+        psi, slope = total_psi(s)
+        if not slope > 0.0:
+            return None
+        if abs(psi - weight) <= rtol * weight:
+            return s
+        step = math.log(psi / weight) * psi / slope
+        s -= step
+        if not abs(s) < reach:
+            return None
+        if step * step < 0.1 * rtol:  # which the step leaves, squared, of the error
+            return s
+    return None
+
+
+def _total_psi(selector: Selector, z: Row) -> Callable[[float], tuple[float, float]]:
+    """The function of s that gives the sums of ``psi(s - z_i)`` and of its slope."""
+    if selector.name != "logistic" or z.size == 0 or z.max() > _EXPONENTS[z.dtype.char]:
+        return lambda s: tuple(float(v.sum()) for v in selector.psi_and_slope(s - z, np))  # type: ignore[return-value]
+    exponential, psi = np.exp(z), np.empty_like(z)  # one exponential for all s: psi(s - z) = 1 / (1 + e^-s e^z)
+
+    def total(s: float) -> tuple[float, float]:
+        np.multiply(exponential, math.exp(-s), out=psi)
+        np.add(psi, 1.0, out=psi)
+        np.reciprocal(psi, out=psi)
+        total = float(psi.sum())
+        return total, total - float(psi.dot(psi))
+
+    return total
