@@ -1,9 +1,8 @@
 """Order statistics and soft quantiles of long rows on NumPy, which are never sorted.
 
 Of a million values only those in a window matter: those up to the quantile, and those above it that still have weight.
-They are found by comparing all with a bound, which a sample suggests, and all that is costly is done on them alone. The
-result does not depend on the sample. Rows are treated one by one, so that a run has the same result alone and among
-others.
+`numpy.partition` parts them from the others, and all that is costly is done on them alone. Rows are treated one by one,
+so that a run has the same result alone and among others.
 """
 
 from __future__ import annotations
@@ -22,31 +21,20 @@ if TYPE_CHECKING:
 
 Row = NDArray[Any]
 
+# Part of a row up to which picking out its elements is faster than parting it.
+_FEW = 0.1
 # Exponents whose exponentials, and their products with others, are finite.
 _EXPONENTS = {"d": 300.0, "f": 40.0}
-# Rows of which a sample is taken, and its size.
-_SAMPLED, _SAMPLE = 16384, 4096
 
 
-def smallest(row: Row, k: int) -> Row:
-    """Some of the values, in any order, among which are the k smallest and the next one where there is one."""
-    n = row.size
-    if n < _SAMPLED or 2 * k > n:
+def up_to(row: Row, limit: float) -> Row:
+    """The values up to a limit, in any order."""
+    is_in = row <= limit
+    n = np.count_nonzero(is_in)
+    if n == row.size:
         return row
-    sample = row[:: n // _SAMPLE]
-    expected = sample.size * k / n
-    rank = math.ceil(expected + 5.0 * math.sqrt(expected) + 5.0)  # by more than chance makes it too small
-    if rank >= sample.size:
-        return row
-    few: Row = row[row <= np.partition(sample, rank)[rank]]
-    return few if few.size > k else row
-
-
-def around_rank(row: Row, k: int) -> tuple[Any, Any, Any]:
-    """The smallest value, the k-th smallest and the next one, +inf where there is none."""
-    few = np.partition(smallest(row, k), k - 1)
-    after = few[k:].min() if few.size > k else np.asarray(math.inf, row.dtype)
-    return few[:k].min(), few[k - 1], after
+    few: Row = row[is_in] if n < _FEW * row.size else np.partition(row, n)[:n]
+    return few
 
 
 def ranked(row: Row, rank: int) -> tuple[Any, Any]:
@@ -58,24 +46,18 @@ def ranked(row: Row, rank: int) -> tuple[Any, Any]:
 def sums_of_long_row(
     selector: Selector, row: Row, at: float, after: float, tau: float, k: int, beta: float, rtol: float
 ) -> Callable[[Any], Sums]:
-    """`sums_of_rows` of one row, without values so far above the quantile that they change nothing.
+    """`sums_of_rows` of one row, which has its k smallest values first.
 
-    The offset is at most ``(after - at)/tau + log(k + 1)``, and the weight of a value falls by exp(-1) with each tau.
+    Values so far above the quantile that they change nothing are left out: the offset is at most
+    ``(after - at)/tau + log(k + 1)``, and the weight of a value falls by exp(-1) with each tau.
     """
     far = math.log(k + 1.0) + math.log(10.0 / (beta * rtol)) + 1.0
     limit = min(after + far * tau, float(np.finfo(row.dtype).max))
-    few = row[row <= limit]
-    is_below = few < at
-    below, above = few[is_below], few[~is_below]
-    missing = k - below.size  # of the values equal to the quantile, those that belong to the k smallest
-    inside, outside = (_total_psi(selector, (part - at) / tau) for part in (below, above))
-    at_quantile = _total_psi(selector, np.zeros(1))
+    inside, outside = (_total_psi(selector, (part - at) / tau) for part in (row[:k], up_to(row[k:], limit)))
 
     def sums(s: float) -> Sums:
-        (psi_in, slope_in), (psi_out, slope_out), (psi, slope) = inside(s), outside(s), at_quantile(s)
-        return Sums(
-            psi_in + missing * psi, psi_out - missing * psi, slope_in + missing * slope, slope_out - missing * slope
-        )
+        (psi_in, slope_in), (psi_out, slope_out) = inside(s), outside(s)
+        return Sums(psi_in, psi_out, slope_in, slope_out)
 
     return sums
 
@@ -88,7 +70,7 @@ def offset_near(selector: Selector, row: Row, start: float, tau: float, beta: fl
     reach = 2.0  # the quantile is within so many tau of the start
     weight = beta * np.count_nonzero(row < math.inf)
     far = reach + math.log(10.0 * row.size / (weight * rtol))
-    total_psi = _total_psi(selector, (row[row < start + far * tau] - start) / tau)
+    total_psi = _total_psi(selector, (up_to(row, start + far * tau) - start) / tau)
     s = 0.0
     for _ in range(6):
         psi, slope = total_psi(s)

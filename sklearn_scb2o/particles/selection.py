@@ -25,7 +25,7 @@ from .backend import (
     row_sum,
     run_numbers,
 )
-from .long_rows import around_rank, offset_near, sums_of_long_row
+from .long_rows import offset_near, sums_of_long_row
 from .offset import SHORT, solve_offset, sums_of_rows
 
 # Distance in units of tau above L_(k + 1) from which on values have no weight beside that one.
@@ -174,7 +174,7 @@ class OrderStatistics(NamedTuple):
     first: Array  #: L_(1), shape (..., 1)
     at: Array  #: L_(k), the hard quantile, shape (..., 1)
     after: Array  #: L_(k + 1), +inf where k = n, shape (..., 1)
-    ordered: Array | None  #: all values in order, shape (..., N); None of long rows on NumPy, which are not sorted
+    ordered: Array  #: all values in order, shape (..., N); of long rows on NumPy only the k smallest before the others
 
 
 def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> OrderStatistics:
@@ -224,13 +224,18 @@ def _order_of_long_rows(L: Array, beta: float) -> OrderStatistics:
     rows = L.reshape(-1, L.shape[-1])
     counts = rows.shape[-1] - np.count_nonzero(rows == math.inf, axis=-1)
     ranks = [quantile_rank(beta, int(n)) for n in counts]
-    columns = zip(*(around_rank(row, k) for row, k in zip(rows, ranks, strict=True)), strict=True)
+    parted = [np.partition(row, k - 1) for row, k in zip(rows, ranks, strict=True)]
+    ends = [
+        (row[:k].min(), row[k - 1], row[k:].min() if k < row.size else math.inf)
+        for row, k in zip(parted, ranks, strict=True)
+    ]
     shape = (*L.shape[:-1], 1)
-    first, at, after = (np.reshape(column, shape) for column in columns)
+    first, at, after = (np.array(column, L.dtype).reshape(shape) for column in zip(*ends, strict=True))
+    ordered = (parted[0] if len(parted) == 1 else np.stack(parted)).reshape(L.shape)
     if (counts == rows.shape[-1]).all():
-        return OrderStatistics(rows.shape[-1], ranks[0], first, at, after, None)
+        return OrderStatistics(rows.shape[-1], ranks[0], first, at, after, ordered)
     count, rank = (np.reshape(v, shape).astype(L.dtype) for v in (counts, ranks))
-    return OrderStatistics(count, rank, first, at, after, None)
+    return OrderStatistics(count, rank, first, at, after, ordered)
 
 
 @lru_cache(maxsize=64)
@@ -382,8 +387,8 @@ def _offset(
     beta = min(max(beta, tiny), 1.0 - eps)  # beta = 1 has no finite quantile: stop one rounding short of it
     if rtol is None:
         rtol = 1e-13 if eps < 1e-10 else 4e-6
-    if order.ordered is None:
-        return _offsets_of_long_rows(L, beta, tau, selector, order, start, rtol)
+    if xp is np and L.shape[-1] > SHORT:
+        return _offsets_of_long_rows(order.ordered, beta, tau, selector, order, start, rtol)
     lib, at, after = run_numbers(xp, order.at, order.after)
     n, k, tau = (as_number(v, lib) for v in (order.count, order.rank, tau))
     if lib is not xp:
@@ -402,10 +407,10 @@ def _offset(
 
 
 def _offsets_of_long_rows(
-    L: Array, beta: float, tau: Any, selector: Selector, order: OrderStatistics, start: Any, rtol: float
+    ordered: Array, beta: float, tau: Any, selector: Selector, order: OrderStatistics, start: Any, rtol: float
 ) -> Array:
-    rows, shape = L.reshape(-1, L.shape[-1]), (*L.shape[:-1], 1)
-    eps, tiny, _ = float_info(L, np)
+    rows, shape = ordered.reshape(-1, ordered.shape[-1]), (*ordered.shape[:-1], 1)
+    eps, tiny, _ = float_info(ordered, np)
     columns = (order.at, order.after, tau, order.count, order.rank, math.nan if start is None else start)
     numbers = np.stack([np.broadcast_to(v, shape).reshape(-1) for v in columns], axis=-1).tolist()
     offsets = [
@@ -416,18 +421,21 @@ def _offsets_of_long_rows(
         )
         for row, (at, after, t, n, k, guess) in zip(rows, numbers, strict=True)
     ]  # fmt: skip
-    return np.array(offsets, L.dtype).reshape(shape)
+    return np.array(offsets, ordered.dtype).reshape(shape)
 
 
 def _log_eta(L: Array, at: Array, tau: Any, s: Array, selector: Selector, least: float, xp: ModuleType) -> Array:
     """Log selection weights ``log psi(s - (L - L_(k)) / tau)``, on NumPy -inf where they are below `least`."""
     if xp is not np or least == -math.inf:
         return selector.log_psi(s - (L - at) / tau, xp)
-    z = (L - at) / tau
-    u = (s - z).reshape(-1)
-    (index,) = (u > least - 1.0).nonzero()  # log psi(u) is at most about u
+    # log psi(u) is at most about u
+    (index,) = (at + (s + (1.0 - least)) * tau >= L).reshape(-1).nonzero()
+    row = index // L.shape[-1]
+    at, tau, s = (np.ravel(np.asarray(v, L.dtype)) for v in (at, tau, s))
+    at, tau, s = (v if v.size == 1 else v.take(row) for v in (at, tau, s))
+    u = s - (L.take(index) - at) / tau
     out = np.full(L.shape, -math.inf, L.dtype)
-    out.put(index, selector.log_psi(u.take(index), np))
+    out.put(index, selector.log_psi(u, np))
     return out
 
 

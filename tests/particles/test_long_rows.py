@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
 from sklearn_scb2o.particles import SELECTORS, alpha_from_rank, order_statistics, soft_quantile, soft_selection
-from sklearn_scb2o.particles.long_rows import offset_near, smallest
+from sklearn_scb2o.particles.long_rows import offset_near
 
 KINDS = {
     "exponential": lambda rng, n: rng.exponential(size=n),
@@ -42,16 +42,6 @@ def test_failed_evaluations_do_not_count():
     assert order.after[1, 0] == math.inf
     weights = np.exp(soft_selection(rows, 0.1, 0.01).log_eta)
     np.testing.assert_allclose(weights.sum(axis=-1), 0.1 * np.array([350, 1, 700]), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_smallest_values_are_among_those_that_are_looked_at(kind):
-    row = KINDS[kind](np.random.default_rng(1), 30_000)
-    for k in (1, 30, 3000, 14_000, 29_000):
-        few = smallest(row, k)
-        np.testing.assert_array_equal(np.sort(few)[: k + 1], np.sort(row)[: k + 1])
-    if kind == "exponential":
-        assert smallest(row, 3000).size < 5000
 
 
 @pytest.mark.parametrize("kind", ["exponential", "ties", "clusters", "sorted"])
