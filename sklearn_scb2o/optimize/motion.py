@@ -141,8 +141,8 @@ def _move_blocks(
         n_runs, n, _ = part.shape
         if runs != last_runs:
             last_runs, m = runs, target[runs, :, :]
-            if n_runs == 1 and m.shape[-1] < _WIDE:
-                m = np.tile(m, (1, most_rows, 1))
+            if m.shape[-1] < _WIDE:
+                m = m.repeat(most_rows, 1)
         b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
         for r in range(n_runs):
             streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
