@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[Any]
 
+# Numbers that are drawn at a time.
+_SAMPLED = 65536
+
 
 def horizon(dtype: Any) -> Any:
     """Where unbounded internal coordinates end: the square of a norm over up to 1e10 of them stays finite."""
@@ -68,16 +71,25 @@ class Box:
         """
         low, high = self.low / self.scale, self.high / self.scale
         boxed = np.isfinite(low) & np.isfinite(high)
-        u = rng.random((n, self.d))
-        y = np.where(boxed, low, 0.0) * (1.0 - u) + np.where(boxed, high, 0.0) * u
+        step = max(1, _SAMPLED // self.d)
+        blocks = [slice(i, min(i + step, n)) for i in range(0, n, step)]
+        start, end = np.where(boxed, low, 0.0), np.where(boxed, high, 0.0)
+        y = np.empty((n, self.d), self.scale.dtype)
+        for rows in blocks:
+            u = rng.random((rows.stop - rows.start, self.d))
+            y[rows] = start * (1.0 - u) + end * u
         if not boxed.all():
-            normal = rng.standard_normal((n, self.d))
+            inward = np.zeros(self.d)
             if center is None:  # from a single bound, inwards only
                 inward = np.where(np.isfinite(low), 1.0, np.where(np.isfinite(high), -1.0, 0.0))
-                normal = np.where(inward == 0.0, normal, inward * np.abs(normal))
                 center = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
-            y = np.where(boxed, y, center + normal)
-        return self.clamp_inner(y.astype(self.scale.dtype))
+            for rows in blocks:
+                normal = rng.standard_normal((rows.stop - rows.start, self.d))
+                normal = np.where(inward == 0.0, normal, inward * np.abs(normal))
+                y[rows] = np.where(boxed, y[rows], center + normal)
+        for rows in blocks:
+            y[rows] = self.clamp_inner(y[rows])
+        return y
 
     def clamp_inner(self, y: Floats) -> Floats:
         """Move internal coordinates to the nearest point of the box."""

@@ -56,7 +56,7 @@ class State:
     best_lower: Array | None = None  #: its values, (R, 1)
     best_upper: Array | None = None
     first_spread: Array | None = None  #: (R,)
-    still_since: int = 0  #: iteration since which the consensus has stayed at still_at
+    still_since: int | NDArray[np.int64] = 0  #: (R,), iteration since which the consensus has stayed at still_at
     still_at: Array | None = None
     n_iter: int = 0
     nfev_lower: int = 0  #: per run
@@ -106,19 +106,45 @@ class State:
             self._renew_best(y, L, G, update, xp)
 
     def close(
-        self, update: Update, failed: Any, all_failed: bool, x_distance: Any, still_below: float | None, xp: ModuleType
+        self, update: Update, failed: Any, all_failed: bool, x_distance: Any, still_below: Array | None, xp: ModuleType
     ) -> None:
         """End an iteration in which `failed` evaluations failed, per run."""
         self.n_iter += 1
         self.failed_batches = self.failed_batches + 1 if all_failed else 0
-        if still_below is not None and (
-            self.still_at is None or any_true(xp.abs(self.m - self.still_at) > still_below, xp)
-        ):
-            self.still_since, self.still_at = self.n_iter, self.m
+        if still_below is not None:
+            self._notice_stillness(still_below, xp)
         distance = np.nan if x_distance is None else x_distance(self.m)
         spread = self.spread if isinstance(self.spread, Moments) else _run_values(self.spread)
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
+
+    def _notice_stillness(self, still_below: Array, xp: ModuleType) -> None:
+        """Note since when the consensus of each run has not moved by more than `still_below`, (R, 1)."""
+        assert self.m is not None
+        if self.still_at is None:
+            self.still_since, self.still_at = np.full(self.m.shape[0], self.n_iter), self.m
+            return
+        moved = xp.any(xp.abs(self.m - self.still_at) > still_below, axis=-1)
+        self.still_since = np.where(_host(moved), self.n_iter, self.still_since)
+        self.still_at = xp.where(moved[:, None], self.m, self.still_at)
+
+    def of_runs(self, runs: NDArray[np.intp], xp: ModuleType) -> State:
+        """The state of some of the runs, in that order."""
+
+        def part(name: str, value: Any) -> Any:
+            if name == "streams":
+                return [value[r] for r in runs]
+            if name == "history":
+                return value.of_runs(runs)
+            if name == "injected":
+                return [points[runs] for points in value]
+            if isinstance(value, np.ndarray) or not hasattr(value, "ndim"):
+                return value[runs] if np.ndim(value) else value
+            return xp.take(value, xp.asarray(runs), axis=0)
+
+        kept = {f.name: getattr(self, f.name) for f in fields(self)}
+        alike = ("rows", "tickets")  # in all runs
+        return State(**{name: value if name in alike else part(name, value) for name, value in kept.items()})
 
     def _renew_best(self, y: Array, L: Array, G: Array, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
@@ -192,7 +218,7 @@ class State:
         sizes = [stop - start for start, stop in (values["rows"], like.rows)]
         if sizes[0] != sizes[1]:
             raise ValueError(f"the state has batches of {sizes[0]} particles, this optimizer has batches of {sizes[1]}")
-        on_host = {"nfev_lower", "nfev_upper", "n_failed", "m_lower", "m_upper", "history"}
+        on_host = {"nfev_lower", "nfev_upper", "n_failed", "m_lower", "m_upper", "history", "still_since"}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.copy() if name in on_host else as_array(value.copy())

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .parameters import check_count, check_number
 from .state import State
 
@@ -40,14 +43,28 @@ class Limits:
             )
         if self.max_time is not None and elapsed >= self.max_time:
             reasons["max_time"] = f"{elapsed:.3g} seconds passed, max_time={self.max_time:g}"
-        first: Any = state.first_spread
-        if state.n_iter and bool(xp.all(state.spread <= self.tol * first)):
-            reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
-        if self.stagnation is not None and state.n_iter - state.still_since >= self.stagnation:
-            reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
+        if state.n_iter:
+            met, still = self._converged(state)
+            if bool(xp.all(met)):
+                reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
+            if np.any(still) and np.all(still | np.asarray(met)):
+                reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
         return reasons
 
-    def still_below(self, state: State, scale: Any, xp: ModuleType) -> float:
-        """Internal distance below which the consensus counts as unmoved."""
+    def converged(self, state: State) -> NDArray[np.bool_]:
+        """Runs that have converged, by spread or by stagnation, (R,)."""
+        if not state.n_iter:
+            return np.zeros(state.y.shape[0], dtype=bool)
+        met, still = self._converged(state)
+        return np.asarray(met) | still
+
+    def _converged(self, state: State) -> tuple[Any, Any]:
+        """Runs whose particles have met, and runs whose consensus has stopped to move."""
         first: Any = state.first_spread
-        return self.tol * float(xp.max(first / xp.min(scale)))
+        still = False if self.stagnation is None else state.n_iter - state.still_since >= self.stagnation
+        return state.spread <= self.tol * first, still
+
+    def still_below(self, state: State, scale: Any, xp: ModuleType) -> Any:
+        """Internal distance below which the consensus of a run counts as unmoved, (R, 1)."""
+        first: Any = state.first_spread
+        return (self.tol * first / xp.min(scale))[:, None]
