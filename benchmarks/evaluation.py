@@ -3,18 +3,21 @@
 Run: python benchmarks/evaluation.py [--repeats K]
 
 Batches of N = 100, medians. The overhead is the time of a batch of a function that does nothing, per evaluation. The
-efficiency is that of a function that takes 20 ms of CPU time, against the serial batch of the same run: half of its
-time on two workers is 100%. Isolated evaluations are made in processes of their own, as with ``timeout=``.
+efficiency is that of a function that takes 20 ms of CPU time: the time of the same evaluations in plain processes, each
+with its equal part and nothing to communicate, by the time of the pool, measured in turn. Isolated evaluations are made
+in processes of their own, as with ``timeout=``.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import joblib
 import numpy as np
@@ -34,7 +37,7 @@ def simulator(x: object) -> float:
     """Use 20 ms of a core."""
     end = time.thread_time() + 0.02
     while time.thread_time() < end:
-        pass
+        sum(range(1000))
     return 0.0
 
 
@@ -60,39 +63,60 @@ def opened(name: str) -> Iterator[Pool]:
             yield pool
 
 
-def seconds(pool: Pool, call: Call, repeats: int) -> float:
-    """Median time of a batch."""
-    times = []
-    for repeat in range(repeats + 1):  # the first one starts processes and loads the function
-        start = time.perf_counter()
-        for i, x in enumerate(POINTS[:8] if repeat == 0 else POINTS):
-            pool.submit((i, "L"), call, x)
-        for _ in range(8 if repeat == 0 else N):
-            outcome = pool.next()[1]
-            assert outcome.failure is None, outcome.message
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+def seconds(pool: Pool, call: Call, n: int = N) -> float:
+    """Time of a batch."""
+    start = time.perf_counter()
+    for i, x in enumerate(POINTS[:n]):
+        pool.submit((i, "L"), call, x)
+    for _ in range(n):
+        outcome = pool.next()[1]
+        assert outcome.failure is None, outcome.message
+    return time.perf_counter() - start
+
+
+def plain_seconds(processes: Any, n: int) -> float:
+    """Time of the same evaluations in n processes that need not be told."""
+    start = time.perf_counter()
+    processes.map(part, [N // n] * n, chunksize=1)
+    return time.perf_counter() - start
+
+
+def part(n: int) -> None:
+    for x in POINTS[:n]:
+        simulator(x)
+
+
+def measured(name: str, repeats: int, processes: Any) -> tuple[list[float], list[float]]:
+    """Overheads and efficiencies, without isolation and with it."""
+    overheads, efficiencies = [], []
+    with opened(name) as pool:
+        for timeout in (None, math.inf):
+            trivial, busy = Call(nothing, timeout=timeout), Call(simulator, timeout=timeout)
+            for call in (trivial, busy):
+                seconds(pool, call, 8)  # processes start and load it
+            overheads.append(statistics.median(seconds(pool, trivial) / N for _ in range(3 * repeats)))
+            efficiencies.append(
+                statistics.median(plain_seconds(processes, pool.capacity) / seconds(pool, busy) for _ in range(repeats))
+            )
+    return overheads, efficiencies
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3, help="batches per number")
     repeats = parser.parse_args().repeats
-    names = ["serial", "threading", "threading, asynchronous", "loky", "loky, asynchronous", "dask"]
-    serial = None
     print(f"{'pool':<24} {'overhead per evaluation':>24} {'isolated':>12} {'efficiency':>12} {'isolated':>12}")
-    for name in names:
-        try:
-            with opened(name) as pool:
-                overheads = [seconds(pool, Call(nothing, timeout=t), 3 * repeats) / N for t in (None, math.inf)]
-                batches = [seconds(pool, Call(simulator, timeout=t), repeats) for t in (None, math.inf)]
-        except ImportError:
-            print(f"{name:<24} is not installed")
-            continue
-        serial = serial or batches[0]
-        us = [f"{1e6 * value:.0f} us" for value in overheads]
-        percent = [f"{serial / batch / pool.capacity:.1%}" for batch in batches]
-        print(f"{name:<24} {us[0]:>24} {us[1]:>12} {percent[0]:>12} {percent[1]:>12}", flush=True)
+    with multiprocessing.get_context("spawn").Pool(2) as processes:
+        plain_seconds(processes, 2)
+        for name in ("serial", "threading", "threading, asynchronous", "loky", "loky, asynchronous", "dask"):
+            try:
+                overheads, efficiencies = measured(name, repeats, processes)
+            except ImportError:
+                print(f"{name:<24} is not installed")
+                continue
+            us = [f"{1e6 * value:.0f} us" for value in overheads]
+            percent = [f"{value:.1%}" for value in efficiencies]
+            print(f"{name:<24} {us[0]:>24} {us[1]:>12} {percent[0]:>12} {percent[1]:>12}", flush=True)
 
 
 if __name__ == "__main__":

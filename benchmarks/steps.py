@@ -1,25 +1,50 @@
-"""Time of one ask + tell against one step of cbx, and against drawing the normals alone.
+"""Time and memory of one ask + tell, against one step of cbx and against drawing the normals alone.
 
-Run: python benchmarks/steps.py [--repeats K]
+Run: python benchmarks/steps.py [--repeats K] [--quick]
 
-All three are measured in turn in the same process; the objectives are not counted. Medians, with quartiles. Both
-optimizers run with their defaults, each keeping the history that it keeps by itself.
+Everything is measured in turn in the same process; the objectives are not counted. Medians, with quartiles. Both
+optimizers run with their defaults, each keeping the history that it keeps by itself. Normals are those of
+``numpy.random.default_rng``, drawn into an array that exists; on two threads, half of them in each. The peak is that of
+the memory that construction and some iterations take, the points asked included, in units of the population.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
+import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 from cbx.dynamics import CBO
+from threadpoolctl import threadpool_limits
 
 from sklearn_scb2o import SCB2OOptimizer
-from sklearn_scb2o.problems import sphere
+from sklearn_scb2o.optimize import motion
 
-CASES = [(100, 2), (10_000, 100)]
+CASES = [(1, 100, 2), (100, 100, 2), (1, 10_000, 100), (1, 50, 10_000), (1, 1000, 1000), (1, 100_000, 2)]
+QUICK = [(1, 100, 2), (3, 20, 2), (1, 1000, 20)]
+
+
+#: A sphere, and the point of it that is nearest to (1, 1, ...).
+BOX = (-3.0, 3.0)
+
+
+def lower(x: np.ndarray) -> np.ndarray:
+    return (np.vecdot(x, x) / x.shape[-1] - 0.5) ** 2
+
+
+def upper(x: np.ndarray) -> np.ndarray:
+    return np.vecdot(x, x) / x.shape[-1] - 2.0 * x.mean(axis=-1)
+
+
+def use_threads(n: int) -> None:
+    """Let this library use so many."""
+    os.environ["OMP_NUM_THREADS"] = str(n)
+    motion._n_threads.cache_clear()
 
 
 def clock(f: Callable[[], object]) -> float:
@@ -29,29 +54,31 @@ def clock(f: Callable[[], object]) -> float:
 
 
 class Ours:
-    def __init__(self, n: int, d: int, problem: object) -> None:
-        self.problem, self.n, self.d = problem, n, d
+    def __init__(self, shape: tuple[int, int, int], n_threads: int = 1) -> None:
+        self.shape, self.n_threads = shape, n_threads
         self.restart(0)
 
     def restart(self, seed: int) -> None:
-        self.optimizer = SCB2OOptimizer(self.problem.bounds, n_particles=self.n, random_state=seed)
+        n_runs, n, d = self.shape
+        self.optimizer = SCB2OOptimizer([BOX] * d, n_particles=n, n_runs=n_runs, random_state=seed)
         self.step()
 
     def step(self) -> float:
         if self.optimizer.n_iter == 200:  # stay in the phase that a user sees
             self.restart(self.optimizer.n_iter)
+        use_threads(self.n_threads)
         start = time.perf_counter()
         x = self.optimizer.ask()
         asked = time.perf_counter() - start
-        lower, upper = self.problem.lower(x), self.problem.upper(x)
-        return asked + clock(lambda: self.optimizer.tell(lower, upper))
+        L, G = lower(x), upper(x)
+        return asked + clock(lambda: self.optimizer.tell(L, G))
 
 
 class Cbx:
-    def __init__(self, n: int, d: int, problem: object) -> None:
-        self.spent, f = 0.0, problem.upper
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.spent, f = 0.0, upper
         self.dynamics = CBO(
-            lambda x: self.timed(f, x), x=np.random.default_rng(0).uniform(-3, 3, (1, n, d)), f_dim="3D",
+            lambda x: self.timed(f, x), x=np.random.default_rng(0).uniform(-3, 3, shape), f_dim="3D",
             max_it=10**9, term_criteria=[],
         )  # fmt: skip
         self.dynamics.step()
@@ -67,21 +94,69 @@ class Cbx:
         return clock(self.dynamics.step) - self.spent
 
 
+class Normals:
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        out = np.empty(shape)
+        halves = np.array_split(out.reshape(-1), 2)
+        self.one = partial(np.random.default_rng(0).standard_normal, out=out)
+        self.parts = [
+            partial(np.random.default_rng(seed).standard_normal, out=half) for seed, half in enumerate(halves)
+        ]
+        self.pool = ThreadPoolExecutor(1)
+
+    def two(self) -> None:
+        other = self.pool.submit(self.parts[1])
+        self.parts[0]()
+        other.result()
+
+
+def peak(shape: tuple[int, int, int]) -> float:
+    """Largest memory that is in use at a time, in units of the population."""
+    n_runs, n, d = shape
+    values = [np.random.default_rng(0).random((5, *((n,) if n_runs == 1 else (n_runs, n)))) for _ in range(2)]
+    use_threads(2)
+    tracemalloc.start()
+    optimizer = SCB2OOptimizer([BOX] * d, n_particles=n, n_runs=n_runs, random_state=0)
+    for L, G in zip(*values, strict=True):
+        x = optimizer.ask()
+        optimizer.tell(L, G)
+        del x
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most / (8 * n_runs * n * d)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=0, help="steps per case; by default by size")
-    repeats = parser.parse_args().repeats
-    print(f"{'(N, d)':>15} {'ask + tell':>22} {'cbx step':>22} {'normals':>22} {'/ cbx':>7} {'/ normals':>9}")
-    for n, d in CASES:
-        problem = sphere(d)
-        ours, cbx = Ours(n, d, problem), Cbx(n, d, problem)
-        normals = partial(np.random.default_rng(0).standard_normal, out=np.empty((n, d)))
+    parser.add_argument("--quick", action="store_true", help="small cases and a few steps, to see that it works")
+    options = parser.parse_args()
+    threadpool_limits(1)  # BLAS: its threads wait busily, and would disturb what is measured after
+    names = ("ours, 1 thread", "ours, 2 threads", "cbx step", "normals, 1 thread", "normals, 2 threads")
+    print("ask + tell in us: median [quartiles]")
+    print(f"{'(R, N, d)':>17}", *(f"{name:>27}" for name in names))
+    rows = []
+    for shape in QUICK if options.quick else CASES:
+        normals = Normals(shape)
+        one, two, cbx = Ours(shape), Ours(shape, 2), Cbx(shape)
+        repeats = options.repeats or (5 if options.quick else max(30, 100_000 // int(np.prod(shape))))
         times = np.asarray(
-            [(ours.step(), cbx.step(), clock(normals)) for _ in range(repeats or max(30, 200_000 // (n * d)))]
+            [(one.step(), two.step(), cbx.step(), clock(normals.one), clock(normals.two)) for _ in range(repeats)]
         )
         low, median, high = np.quantile(times, [0.25, 0.5, 0.75], axis=0) * 1e6
-        cells = " ".join(f"{m:9.1f} [{a:.0f}-{b:.0f}] us".rjust(22) for a, m, b in zip(low, median, high, strict=True))
-        print(f"{f'({n}, {d})':>15} {cells} {median[0] / median[1]:7.2f} {median[0] / median[2]:9.2f}")
+        cells = [f"{m:9.1f} [{a:.0f}-{b:.0f}]".rjust(27) for a, m, b in zip(low, median, high, strict=True)]
+        print(f"{shape!s:>17}", *cells, flush=True)
+        rows.append((shape, *median, peak(shape)))
+    print("\nratios of medians; peak memory in units of the population")
+    print(
+        f"{'(R, N, d)':>17} {'1 / cbx':>9} {'2 / cbx':>9} {'1 / normals':>12} {'2 / normals':>12} "
+        f"{'normals 2 / 1':>14} {'peak':>6}"
+    )
+    for shape, first, second, step, floor, halves, memory in rows:
+        print(
+            f"{shape!s:>17} {first / step:9.2f} {second / step:9.2f} {first / floor:12.2f} {second / floor:12.2f} "
+            f"{halves / floor:14.2f} {memory:6.2f}"
+        )
 
 
 if __name__ == "__main__":

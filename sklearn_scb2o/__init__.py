@@ -3,9 +3,9 @@
 import importlib
 import typing
 
-from . import particles, problems
+from . import baselines, particles, problems, theory
 from .exceptions import CheckpointError, SCB2OWarning
-from .optimize import SCB2OOptimizer, minimize
+from .optimize import NestedOptimizer, SCB2OOptimizer, minimize, minimize_nested
 
 if typing.TYPE_CHECKING:
     from . import model_selection
@@ -16,12 +16,16 @@ __version__ = "0.1.0"
 __all__ = [
     "BilevelSearchCV",
     "CheckpointError",
+    "NestedOptimizer",
     "SCB2OOptimizer",
     "SCB2OWarning",
+    "baselines",
     "minimize",
+    "minimize_nested",
     "model_selection",
     "particles",
     "problems",
+    "theory",
 ]
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from . import __version__
 from .command_line import read_problem
-from .command_line.demonstration import demonstrate, reproduce_2d
+from .command_line.demonstration import demonstrate
 from .command_line.report import report
+from .command_line.reproduce import EXPERIMENTS, reproduce
 from .command_line.run import resume, start
 
 USAGE_ERROR, RUN_ERROR = 2, 1
@@ -38,20 +39,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"sklearn_scb2o {__version__}")
     commands = parser.add_subparsers(dest="command")
     _add_program_commands(commands)
-    reproduce = commands.add_parser("reproduce", help="run an experiment of the paper again")
-    experiments = reproduce.add_subparsers(dest="experiment", required=True)
-    two_d = experiments.add_parser(
-        "2d", help="table and figure of the two constrained problems: CB2O and SCB2O with xi = 10 to 10000"
+    experiments = commands.add_parser("reproduce", help="run an experiment of the paper again").add_subparsers(
+        dest="experiment", required=True
     )
-    two_d.add_argument(
-        "--seeds", type=_positive, default=5, metavar="K", help="seeds 0 to K-1 (default 5, as the paper)"
-    )
-    two_d.add_argument(
-        "--output", type=Path, default=Path("results"), metavar="DIR", help="where the figure goes (default results)"
-    )
+    for name, experiment in EXPERIMENTS.items():
+        chosen = experiments.add_parser(name, help=f"table and figure of {experiment.what}")
+        seeds, where = f"seeds 0 to K-1 (default {experiment.n_seeds})", "where the figure goes (default results)"
+        chosen.add_argument("--seeds", type=_positive, default=experiment.n_seeds, metavar="K", help=seeds)
+        chosen.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help=where)
     arguments = parser.parse_args(argv)
     if arguments.command == "reproduce":
-        reproduce_2d(arguments.seeds, arguments.output)
+        reproduce(arguments.experiment, arguments.seeds, arguments.output)
     elif arguments.command is not None:
         return _with_program(arguments)
     else:

@@ -1,17 +1,12 @@
-"""What ``scb2o`` shows without a command, and the paper's experiments."""
+"""What ``scb2o`` shows without a command."""
 
 from __future__ import annotations
 
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..optimize import minimize
 from ..problems import circle, star
-from ..reproduce import figure_2d, run_2d, table_2d
+from .reproduce import reproduce
 
 DEMO_SEEDS = 20
 DEMO_EVALUATIONS = 5_000
@@ -44,20 +39,5 @@ def demonstrate() -> None:
             f" the solution is ({problem.x_opt[0]:.4f}, {problem.x_opt[1]:.4f}), G = {problem.upper_opt:.4f}"
         )
     print("\nThe paper's settings against the paper's table:")
-    reproduce_2d(DEMO_SEEDS, None)
+    reproduce("2d", DEMO_SEEDS, None)
     print("\nThe figure to it: scb2o reproduce 2d --seeds 20")
-
-
-def reproduce_2d(n_seeds: int, output: Path | None) -> None:
-    """Print the table of the two-dimensional problems, and save their figure in a folder."""
-    with tqdm(total=10, desc="rows of the table", disable=not sys.stderr.isatty(), leave=False) as bar:
-        rows = run_2d(n_seeds, advance=bar.update)
-    print(table_2d(rows))
-    if output is None:
-        return
-    if find_spec("matplotlib") is None:
-        print("\nNo figure: matplotlib is not installed (pip install 'sklearn-scb2o[plot]').")
-        return
-    path = output / "benchmark2d.png"
-    figure_2d(rows, path)
-    print(f"\nFigure: {path}")

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[Any]
 
+# Numbers that are drawn at a time.
+_SAMPLED = 65536
+
 
 def horizon(dtype: Any) -> Any:
     """Where unbounded internal coordinates end: the square of a norm over up to 1e10 of them stays finite."""
@@ -68,9 +71,14 @@ class Box:
         Uniform between finite bounds; about `center` (internal; else the finite bound, else 0) with one scale as
         standard deviation where a bound is missing.
         """
-        u = rng.random((n, self.d))
-        y = self.points(u, None if self.is_finite else rng.standard_normal((n, self.d)), center, np.asarray, np)
-        return self.clamp_inner(y.astype(self.scale.dtype))
+        y = np.empty((n, self.d), self.scale.dtype)
+        step = max(1, _SAMPLED // self.d)
+        for i in range(0, n, step):
+            part = y[i : i + step]
+            u = rng.random(part.shape)
+            normal = None if self.is_finite else rng.standard_normal(part.shape)
+            part[...] = self.clamp_inner(self.points(u, normal, center, np.asarray, np).astype(y.dtype))
+        return y
 
     @cached_property
     def is_finite(self) -> bool:

@@ -112,6 +112,11 @@ class Evaluator:
         """Evaluations that are submitted and not finished."""
         return len(self._points)
 
+    @property
+    def n_asked(self) -> int:
+        """Points so far that the optimizer asked for."""
+        return self.nfev_lower - self._extra
+
     def batch(self, x: Floats, first: int, needs_upper: Callable[[Floats], Any]) -> tuple[Floats, Floats]:
         """L and G at the points of a batch, G only where it is needed, else NaN.
 

@@ -49,6 +49,11 @@ class History:
         self._write()
         return self._rows[: self._written].copy()
 
+    def of_runs(self, runs: NDArray[np.intp]) -> History:
+        """The history of some of the runs, in that order."""
+        self._write()
+        return History.from_table(self._rows[: self._written, :, runs], self.measure)
+
     def append(self, *row: Any) -> None:
         """Add a row: a number or array of shape (R,) for each of `COLUMNS`.
 
@@ -107,6 +112,11 @@ class History:
         """The columns by name, each (n_iterations, R), or (n_iterations,) for a single run."""
         table = self.table()
         return {name: table[:, i, 0] if table.shape[2] == 1 else table[:, i] for name, i in _INDEX.items()}
+
+    def first(self, name: str) -> NDArray[np.float64]:
+        """A column of the first row, (R,)."""
+        self._write()
+        return self._rows[0, _INDEX[name]]
 
     def last(self, name: str) -> NDArray[np.float64]:
         """A column of the last row, (R,)."""

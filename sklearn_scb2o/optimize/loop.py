@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .workers import Key
 
 
 class BatchLoop:
-    """A batch is evaluated as a whole before the particles move.
+    """A batch, of one or several runs, is evaluated as a whole before the particles move.
 
     Iterating it runs the optimizer until it or the budget says stop; each turn is an iteration that is done.
 
@@ -22,7 +23,7 @@ class BatchLoop:
     optimizer, evaluator
         Whose points, by whose values.
     budget : int or None
-        Evaluations of L at most, with one left for the consensus point.
+        Evaluations of L at most, with one left for the consensus point of each run.
     track_consensus : bool
         Whether the consensus is evaluated in each iteration.
     """
@@ -37,15 +38,20 @@ class BatchLoop:
         optimizer, evaluator = self._optimizer, self._evaluator
         while not (optimizer.stop() or self._budget_is_spent()):
             x = to_numpy(optimizer.ask())
-            L, G = evaluator.batch(x, optimizer.n_iter * len(x), lambda L: to_numpy(optimizer.needs_upper(L)))
-            optimizer.tell(L, G)
+            shape = x.shape[:-1]  # (N,) or (R, N)
+
+            def needs_upper(L: Any, shape: Any = shape) -> Any:
+                return to_numpy(optimizer.needs_upper(L.reshape(shape))).reshape(-1)
+
+            L, G = evaluator.batch(x.reshape(-1, x.shape[-1]), evaluator.n_asked, needs_upper)
+            optimizer.tell(L.reshape(shape), G.reshape(shape))
             if self._track:
                 evaluate_consensus(optimizer, evaluator)
             yield
 
     def _budget_is_spent(self) -> bool:
-        """Whether another batch and the consensus point do not fit; tracked consensus points count too."""
-        needed = self._optimizer.batch_size + 1
+        """Whether another batch and the consensus points do not fit; tracked consensus points count too."""
+        needed = self._optimizer.n_runs * (self._optimizer.batch_size + 1)
         return self._budget is not None and self._evaluator.nfev_lower + needed > self._budget
 
     @property
@@ -112,9 +118,14 @@ class TicketLoop:
         return [(number, "L") for number in self._lower]
 
 
-def evaluate_consensus(optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
-    """Tell the optimizer the values at its consensus point, if there is one and they are not known."""
+def evaluate_consensus(optimizer: SCB2OOptimizer, evaluator: Evaluator, runs: Any = True) -> None:
+    """Tell the optimizer the values at the consensus points, of some of its runs (R,), that are not known."""
     consensus = optimizer.intermediate_result().consensus
-    if consensus is not None and np.isfinite(consensus.x).all() and np.isnan([consensus.lower, consensus.upper]).any():
-        L, G = evaluator.both(consensus.x[None, :])
-        optimizer.tell_consensus(L[0], G[0])
+    if consensus is None:
+        return
+    x = consensus.x.reshape(optimizer.n_runs, -1)
+    L, G = (np.array(np.atleast_1d(v), dtype=float) for v in (consensus.lower, consensus.upper))
+    rows = np.flatnonzero(runs & np.isfinite(x).all(axis=1) & np.isnan([L, G]).any(axis=0))
+    if len(rows):
+        L[rows], G[rows] = evaluator.both(x[rows])
+        optimizer.tell_consensus(L, G)

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
-from ..particles.backend import to_numpy
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .loop import BatchLoop, TicketLoop, evaluate_consensus
+from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
 from .polish import polish_result
 from .result import LIMITS
+from .runs import Runs
+from .values import settled_seed
 from .workers import make_pool
 
 _log = logging.getLogger("sklearn_scb2o")
@@ -27,7 +27,7 @@ _log = logging.getLogger("sklearn_scb2o")
 #: Iterations where neither max_iter, max_evals nor max_time is given.
 DEFAULT_MAX_ITER = 1000
 STOPPED_BY_CALLBACK, INTERRUPTED = 6, 7
-POLISHED = ("x", "fun", "lower_fun", "nit")  # fields of the result of a local search
+POLISHED = ("x", "fun", "lower_fun")  # fields of the result of a local search
 
 
 def minimize(
@@ -39,6 +39,9 @@ def minimize(
     vectorized: bool = False,
     workers: Any = 1,
     asynchronous: bool = False,
+    n_runs: int = 1,
+    restarts: int = 0,
+    restart_growth: float = 2.0,
     on_error: str = "raise",
     timeout: float | None = None,
     retries: int = 0,
@@ -80,6 +83,15 @@ def minimize(
         Whether each worker gets a new point as soon as it is free, so that no one waits for the slowest of a batch:
         for run times that vary. Particles then move with what is known at the time, so that the result depends on
         which evaluation is finished first.
+    n_runs : int
+        R independent runs side by side, all of whose points are evaluated together; the best of them is returned. A run
+        that has converged before the others needs no more evaluations.
+    restarts : int
+        How many times to start again, once the particles have met or stagnate and evaluations are left: from a new
+        population (of all `n_runs`), drawn without regard to x0, and larger each time. The best of all is returned.
+        `max_evals` and `max_time` limit all together, `max_iter` each run; one that ends by it is not restarted.
+    restart_growth : float
+        Factor of `n_particles` at each restart, at least 1.
     on_error : {"raise", "fail"}
         Whether an exception, a time-out or the death of a worker process ends the run, or counts as a failed
         evaluation.
@@ -99,7 +111,7 @@ def minimize(
         Iterations between two rewritings of that file.
     callback : callable, optional
         Called after each iteration, as ``callback(intermediate_result=result)`` if its parameter has that name, else
-        as ``callback(x)`` with the consensus point. May raise StopIteration.
+        as ``callback(x)`` with the consensus point; of several runs, those of the best so far. May raise StopIteration.
     track_consensus : bool
         Evaluate the consensus point in each iteration, for the history; otherwise once, at the end.
     polish : bool
@@ -119,6 +131,10 @@ def minimize(
         With ``x``, ``fun`` (G there), ``lower_fun`` (L there), ``consensus``, ``best``, ``population``, ``nit``,
         ``nfev_lower``, ``nfev_upper``, ``nfev``, ``n_failed``, ``success``, ``status``, ``message``, ``history``; see
         `SCB2OOptimizer.result`. ``success`` says that the particles have met; a limit reached before is no success.
+        With several runs or restarts these are those of the best run, except that ``nfev_lower``, ``nfev_upper``,
+        ``nfev`` count all evaluations; ``runs`` is the list of the results of all runs, in order, and ``best_run`` the
+        index of the best there: among those whose L is as good as the smallest (up to `lower_tol`, what that run itself
+        still selects, and 1e-6 of the range of L at the start), that of smallest G.
         ``failures`` counts failed evaluations by kind ("exception", "invalid", "timeout", "killed", "nan"), and
         ``failure_log`` has the last of them, with point and traceback.
 
@@ -150,8 +166,6 @@ def minimize(
     >>> bool(abs(result.x[0] - 2 / 5**0.5) < 0.01), bool(result.lower_fun < 1e-4)
     (True, True)
     """
-    if options.get("n_runs", 1) != 1:
-        raise ValueError(f"n_runs={options['n_runs']!r}: minimize makes a single run; use SCB2OOptimizer for several")
     if preset not in (None, "paper"):
         raise ValueError(f"preset={preset!r} is not one of (None, 'paper')")
     if all(options.get(name) is None for name in ("max_iter", "max_evals", "max_time")):
@@ -166,7 +180,15 @@ def minimize(
             "asynchronous=True evaluates point by point without a pause: it goes neither with vectorized=True nor with "
             "track_consensus=True"
         )
-    optimizer = (SCB2OOptimizer.from_paper if preset else SCB2OOptimizer)(bounds, **options)
+    if asynchronous and n_runs != 1:
+        raise ValueError(
+            f"asynchronous=True with n_runs={n_runs!r}: several runs move together, batch by batch. Leave one of the "
+            "two out, or call minimize several times"
+        )
+    make = SCB2OOptimizer.from_paper if preset else SCB2OOptimizer
+    random_state = settled_seed(options.pop("random_state", None))
+    optimizer = make(bounds, n_runs=n_runs, random_state=random_state, **options)
+    runs = Runs(optimizer, random_state, restarts, restart_growth)
     with (
         nullcontext() if checkpoint is None else Checkpoint.locked(checkpoint, checkpoint_every) as store,
         Evaluator(
@@ -176,66 +198,67 @@ def minimize(
         ) as evaluator,
     ):  # fmt: skip
         if store is not None:
-            _resume(store, optimizer, evaluator)
-        loop = _make_loop(optimizer, evaluator, budget, asynchronous, track_consensus)
-        call_back = _as_callback(callback)
+            _resume(store, runs, evaluator)
         stopped: tuple[int, str] | None = None
-        with _progress_bar(optimizer, budget, disp) as bar:
+        call_back = _as_callback(callback)
+
+        def write() -> None:
+            if store is not None:
+                runs.write(store, evaluator=evaluator.state())
+
+        def make_loop(optimizer: SCB2OOptimizer) -> BatchLoop | TicketLoop:
+            if asynchronous:
+                return TicketLoop(optimizer, evaluator, budget)
+            return BatchLoop(optimizer, evaluator, budget, track_consensus)
+
+        with _progress_bar(runs.optimizer, budget, disp) as bar:
             try:
-                for _ in loop:
+                for loop in runs.iterate(evaluator, budget, make_loop, when_restarted=write):
                     bar.update()
                     if disp:
-                        bar.set_postfix(_figures(optimizer, evaluator))
-                    if store is not None and store.is_due(optimizer.n_iter):
-                        store.write(optimizer, unsettled=loop.unsettled, evaluator=evaluator.state())
-                    if call_back is not None and call_back(optimizer):
+                        bar.set_postfix(_figures(runs, evaluator))
+                    if store is not None and store.is_due(runs.optimizer.n_iter):
+                        runs.write(store, unsettled=loop.unsettled, evaluator=evaluator.state())
+                    if call_back is not None and call_back(runs):
                         stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
                         break
-                if stopped is None:
-                    evaluate_consensus(optimizer, evaluator)
             except KeyboardInterrupt:
                 stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
             except RuntimeError as error:
                 if evaluator.failure_log:
                     error.add_note(f"The last evaluation that failed:\n{evaluator.failure_log[-1]['message']}")
                 raise
-        result = optimizer.result
+        result = runs.result()
         if polish and stopped is None and result.x is not None:
             result = _polish(result, evaluator, optimizer, budget, store)
         if stopped is None and store is not None:
             polished = {name: result[name] for name in POLISHED} if polish else None
-            store.write(optimizer, evaluator=evaluator.state(), polished=polished)
+            runs.write(store, evaluator=evaluator.state(), polished=polished)
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
     result.failures, result.failure_log = dict(evaluator.failures), list(evaluator.failure_log)
     if stopped is not None:
         result.success, (result.status, result.message) = False, stopped
-    elif not optimizer.stop():
-        result.status = LIMITS["max_evals"]
-        result.message = f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
+    else:
+        for run in (result, *result.get("runs", ())):
+            if not run.status:
+                run.status = LIMITS["max_evals"]
+                run.message = f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
     _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
     return result
 
 
-def _make_loop(
-    optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, asynchronous: bool, track_consensus: bool
-) -> BatchLoop | TicketLoop:
-    if asynchronous:
-        return TicketLoop(optimizer, evaluator, budget)
-    return BatchLoop(optimizer, evaluator, budget, track_consensus)
-
-
-def _resume(store: Checkpoint, optimizer: SCB2OOptimizer, evaluator: Evaluator) -> None:
+def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator) -> None:
     """Go on where a checkpoint ends; without one, write the first."""
     if store.contents is None:
-        store.write(optimizer, evaluator=evaluator.state())
+        runs.write(store, evaluator=evaluator.state())
         return
-    store.restore(optimizer)
+    runs.restore(store)
     if "evaluator" in store.contents:
         evaluator.load_state(store.contents["evaluator"])
-    _log.info("resumed from %s after %d iterations", store.path, optimizer.n_iter)
+    _log.info("resumed from %s after %d iterations", store.path, runs.optimizer.n_iter)
 
 
 def _polish(
@@ -246,32 +269,35 @@ def _polish(
     store: Checkpoint | None,
 ) -> OptimizeResult:
     """The result of a local search, or that of the run before where nothing has changed since."""
-    known = store.contents.get("polished") if store is not None and store.contents is not None else None
-    if known is not None and known["nit"] == result.nit:
-        result.update(known)
+    contents = store.contents if store is not None and store.contents is not None else {}
+    if contents.get("polished") and contents["evaluator"]["nfev"][0] == evaluator.nfev_lower:
+        result.update(contents["polished"])
         return result
     return polish_result(result, evaluator, optimizer.bounds, budget)
 
 
 def _progress_bar(optimizer: SCB2OOptimizer, budget: int | None, disp: bool) -> Any:
     """A bar of the iterations, as far as their number is known."""
-    totals = [optimizer.limits.max_iter, None if budget is None else (budget - 1) // optimizer.batch_size]
+    totals = [
+        optimizer.limits.max_iter,
+        None if budget is None else (budget - optimizer.n_runs) // (optimizer.n_runs * optimizer.batch_size),
+    ]
     total = min((total for total in totals if total is not None), default=None)
     return tqdm(total=total, initial=optimizer.n_iter, disable=not disp, unit="it", desc="scb2o")
 
 
-def _figures(optimizer: SCB2OOptimizer, evaluator: Evaluator) -> dict[str, Any]:
+def _figures(runs: Runs, evaluator: Evaluator) -> dict[str, Any]:
     """What the bar shows: evaluations, the best point, how far the particles are apart, failures."""
-    best = optimizer.intermediate_result().best
+    best = runs.intermediate_result().best
     figures = {
         "evals": evaluator.nfev_lower, "L": f"{best.lower:.3g}", "G": f"{best.upper:.3g}",
-        "spread": f"{float(optimizer.history.last('spread')[0]):.1e}",
+        "spread": f"{float(runs.optimizer.history.last('spread').max()):.1e}",
     }  # fmt: skip
     failed = sum(evaluator.failures.values())
     return {**figures, "failed": failed} if failed else figures
 
 
-def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimizer], bool] | None:
+def _as_callback(callback: Callable[..., Any] | None) -> Callable[[Runs], bool] | None:
     """The callback in SciPy's manner: by the name of its parameter it gets the intermediate result or the point.
 
     Returns whether it raised StopIteration.
@@ -283,12 +309,13 @@ def _as_callback(callback: Callable[..., Any] | None) -> Callable[[SCB2OOptimize
     except (TypeError, ValueError):
         takes_result = False
 
-    def call(optimizer: SCB2OOptimizer) -> bool:
+    def call(runs: Runs) -> bool:
+        result = runs.intermediate_result()
         try:
             if takes_result:
-                callback(intermediate_result=optimizer.intermediate_result())
+                callback(intermediate_result=result)
             else:
-                callback(np.copy(to_numpy(optimizer.consensus)))
+                callback(result.consensus.x)
         except StopIteration:
             return True
         return False

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import chain
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -20,14 +21,15 @@ from numpy.typing import NDArray
 
 from ..exceptions import SCB2OWarning
 from ..particles import apply_boundary, euler_maruyama_step, fused
-from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total
+from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total, scale_rows
 from ..particles.dynamics import diffusion_size
 from .box import Box, horizon
 from .streams import CupyStreams, Streams, draw_normals, rows_per_stream
 
 Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
 
-_BLOCK = 32768  # numbers moved at a time; a few arrays of this size stay in the cache
+_BLOCK = 16384  # numbers moved at a time; a few arrays of this size stay in the cache
+_WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
 _THREADED = 262144  # numbers from which on several threads move them
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
@@ -116,14 +118,13 @@ def _move_in_place(y: Array, m: Array, streams: Generators, low: Array, high: Ar
     threads = min(_n_threads(), len(blocks)) if y.size >= _THREADED else 1
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
     others = [
-        _pool(threads - 1).submit(_move_blocks, share, y, target, streams, low, high, step) for share in shares[1:]
+        _pool(threads - 1).submit(list, _move_blocks(share, y, target, streams, low, high, step))
+        for share in shares[1:]
     ]
-    parts = _move_blocks(shares[0], y, target, streams, low, high, step)
-    for other in others:
-        parts += other.result()
     # in the order of the blocks, so that rounding does not depend on the number of threads
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
-    for block, part in zip(blocks, parts, strict=True):
+    own = _move_blocks(shares[0], y, target, streams, low, high, step)
+    for block, part in zip(blocks, chain(own, chain.from_iterable(other.result() for other in others)), strict=True):
         for total, more in zip(sums, part, strict=True):
             total[block.runs, :] += more
     return sums
@@ -132,9 +133,10 @@ def _move_in_place(y: Array, m: Array, streams: Generators, low: Array, high: Ar
 def block_rows(x: Array, n: int) -> NDArray[Any]:
     """A vector of d numbers as rows, (1, n, d), for at most as many of n particles as are moved at a time.
 
-    Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small.
+    Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small. Where d
+    is large it makes no difference, and a single row is returned.
     """
-    return np.tile(x, (1, min(n, _BLOCK // x.size + 1), 1))
+    return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, _BLOCK // x.size + 1), 1))
 
 
 def _move_at_once(y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step) -> Moments:
@@ -150,25 +152,24 @@ def _move_at_once(y: Array, target: Array, streams: Generators, low: Array, high
 
 def _move_blocks(
     blocks: list[Block], y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step
-) -> list[Moments]:
-    """Move blocks one after the other; their moments."""
+) -> Iterator[Moments]:
+    """Move blocks one after the other; their moments, each when it has been moved."""
     most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
     normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
     low, high = low[:, :most_rows], high[:, :most_rows]
-    sums, last_runs = [], None
+    last_runs = None
     for runs, rows, stream in blocks:
         part = y[runs, rows, :]
         n_runs, n, _ = part.shape
         if runs != last_runs:
             last_runs, m = runs, target[runs, :, :]
-            if n_runs == 1:
-                m = np.tile(m, (1, most_rows, 1))
+            if m.shape[-1] < _WIDE:
+                m = m.repeat(most_rows, 1)
         b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
         for r in range(n_runs):
             streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
         np.subtract(part, center, out=z)
-        sums.append(_step_in_place(part, center, b, z, low[:, :n], high[:, :n], step))
-    return sums
+        yield _step_in_place(part, center, b, z, low[:, :n], high[:, :n], step)
 
 
 def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> Moments:
@@ -179,7 +180,7 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     lam, sigma, dt, noise, cap, boundary = step
     size, unit = diffusion_size(z, noise, cap, np)
     size *= unit * sigma * dt**0.5
-    normals *= size
+    scale_rows(normals, size)
     z *= -(lam * dt)
     normals += z
     normals += x
@@ -188,12 +189,11 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
         normals[...] = apply_boundary(normals, start, end, "periodic", xp=np)
     np.maximum(normals, low, out=x)
     np.minimum(x, high, out=x)
-    if boundary == "reflect":
+    if boundary == "reflect" and (normals != x).any():  # otherwise all are inside, and mirroring changes nothing
         normals -= x
-        if np.count_nonzero(normals):  # otherwise all particles are inside, and mirroring leaves them where they are
-            x -= normals
-            np.maximum(x, low, out=x)
-            np.minimum(x, high, out=x)
+        x -= normals
+        np.maximum(x, low, out=x)
+        np.minimum(x, high, out=x)
     np.subtract(x, m, out=z)
     return _moments_about_zero(z, np)
 
@@ -222,7 +222,9 @@ def moments(y: Array, center: Array, xp: ModuleType) -> Moments:
 
 def _moments_about_zero(z: Array, xp: ModuleType) -> Moments:
     ones = _ones(z.shape[1], z.dtype) if xp is np else xp.ones_like(z[:1, :, 0])
-    return Moments(xp.matmul(ones, z)[:, 0, :], xp.vecdot(z, z, axis=-2))
+    wide = xp is np and z.shape[-1] >= _WIDE
+    squares = np.einsum("rij,rij->rj", z, z) if wide else xp.vecdot(z, z, axis=-2)  # which is slow on wide rows
+    return Moments(xp.matmul(ones, z)[:, 0, :], squares)
 
 
 @lru_cache(maxsize=8)

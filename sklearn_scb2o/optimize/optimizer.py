@@ -519,6 +519,32 @@ class SCB2OOptimizer(Savable):
         """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
         return build_result(self._reasons(4), self._state, self._swarm.points, with_history=False)
 
+    # -- several runs --------------------------------------------------------------------------------------------
+
+    @property
+    def converged_runs(self) -> NDArray[np.bool_]:
+        """Runs that have converged, by spread or stagnation, (R,)."""
+        return self.limits.converged(self._swarm.settle(self._state))
+
+    def run_result(self, run: int, *, with_history: bool = True) -> OptimizeResult:
+        """The `result` of one of several runs, in the form of that of a single run."""
+        state = self._swarm.settle(self._state).of_runs(np.array([run]), self._swarm.xp)
+        reasons = self.limits.reasons(state, self.elapsed, self.batch_size, self._swarm.xp)
+        return build_result(reasons, state, self._swarm.points, with_history)
+
+    def keep_runs(self, runs: Any) -> None:
+        """Go on with some of the runs, given by their numbers, which then count from 0; the others are dropped."""
+        if self._state.pending:
+            raise RuntimeError("keep_runs() while a batch is pending: tell() its values first")
+        self._state = self._swarm.settle(self._state).of_runs(np.asarray(runs), self._swarm.xp)
+        self._swarm.keep_runs(np.asarray(runs))
+        self.n_runs = len(runs)
+        self._value_shape = (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
+
+    def count_time_of(self, other: SCB2OOptimizer) -> None:
+        """Let `elapsed` begin where that of another optimizer is now."""
+        self._state.elapsed = other.elapsed
+
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _unbatched(self, x: Array) -> Array:

@@ -96,8 +96,7 @@ class Parameters:
 
     def auto_sigma(self, d: int, lam: float, dt: float) -> float:
         """The noise that contracts at the standard rate, or at half of the rate without noise where that is less."""
-        drift = abs(1.0 - lam * dt)
-        most = -math.log(drift) if drift > 0 else math.inf
+        most = contraction_rate(0.0, d, lam, dt, self.noise)
         return sigma_from_rate(min(contraction_auto(d), 0.5 * most), d, lam, dt, self.noise)
 
     def warn_if_expanding(self, d: int) -> None:

@@ -7,8 +7,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..particles.backend import Array, any_true, as_index, count_up, dtype_name, get_namespace, to_numpy
+from ..particles.backend import Array, any_true, as_index, count_up, dtype_name, get_namespace, take_rows, to_numpy
 from .history import History
 from .motion import Moments
 from .streams import Streams, restored_streams
@@ -56,7 +57,7 @@ class State:
     best_lower: Array | None = None  #: its values, (R, 1)
     best_upper: Array | None = None
     first_spread: Array | None = None  #: (R,)
-    still_since: Any = 0  #: iteration since which the consensus has stayed at still_at; (), but on NumPy an int
+    still_since: Any = 0  #: (R,), iteration since which the consensus has stayed at still_at
     still_at: Array | None = None
     n_iter: int = 0
     nfev_lower: int = 0  #: per run
@@ -109,22 +110,34 @@ class State:
         """End an iteration in which `failed` evaluations failed, per run."""
         self.n_iter += 1
         if still_below is not None:
-            self._watch(still_below, xp)
+            self._notice_stillness(still_below, xp)
         spread = self.spread if isinstance(self.spread, Moments) else _run_values(self.spread)
         alpha, tau, quantile = (_run_values(v) for v in (update.alpha, update.tau, update.quantile))
         self.history.append(np.nan, np.nan, distance, spread, update.weights, alpha, tau, quantile, failed)
 
-    def _watch(self, still_below: Any, xp: ModuleType) -> None:
-        """Note since when the consensus has moved by less than `still_below`."""
-        if self.still_at is None:
-            self.still_since, self.still_at = self.n_iter, self.m
-            return
-        has_moved = xp.any(xp.abs(self.m - self.still_at) > still_below)
-        if xp is not np:
-            self.still_since = as_index(has_moved, xp) * (self.n_iter - self.still_since) + self.still_since
-            self.still_at = xp.where(has_moved, self.m, self.still_at)
-        elif has_moved:
-            self.still_since, self.still_at = self.n_iter, self.m
+    def _notice_stillness(self, still_below: Array, xp: ModuleType) -> None:
+        """Note since when the consensus of each run has not moved by more than `still_below`, (R, 1)."""
+        assert self.m is not None
+        moved = xp.ones_like(self.m[:, 0], dtype=xp.bool)
+        if self.still_at is not None:
+            moved = xp.any(xp.abs(self.m - self.still_at) > still_below, axis=-1)
+        now = as_index(moved, xp) * 0 + self.n_iter
+        self.still_since = now if self.still_at is None else xp.where(moved, now, self.still_since)
+        self.still_at = self.m if self.still_at is None else xp.where(moved[:, None], self.m, self.still_at)
+
+    def of_runs(self, runs: NDArray[np.intp], xp: ModuleType) -> State:
+        """The state of some of the runs, in that order."""
+
+        def part(value: Any) -> Any:
+            if isinstance(value, (Streams, History)):
+                return value.of_runs(runs)
+            if isinstance(value, list):
+                return [part(v) for v in value]
+            return take_rows(value, runs, xp) if getattr(value, "ndim", 0) else value
+
+        kept = {f.name: getattr(self, f.name) for f in fields(self)}
+        alike = ("rows", "tickets")  # in all runs
+        return State(**{name: value if name in alike else part(value) for name, value in kept.items()})
 
     def _renew_best(self, y: Array, L: Array, G: Array, update: Update, xp: ModuleType) -> None:
         """Keep the incumbent while it would still be selected and no selected particle has a smaller G.
@@ -174,8 +187,6 @@ class State:
                 value = value.table()
             elif f.name in ("injected", "dead"):
                 value = [np.array(to_numpy(v)) for v in value]
-            elif f.name == "still_since":
-                value = int(to_numpy(value))
             elif f.name == "tickets":
                 value = None if value is None else value.to_dict()
             elif f.name == "rows":

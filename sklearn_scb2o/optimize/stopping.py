@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..particles.backend import to_numpy
 from .parameters import check_count, check_number
@@ -43,15 +44,30 @@ class Limits:
             )
         if self.max_time is not None and elapsed >= self.max_time:
             reasons["max_time"] = f"{elapsed:.3g} seconds passed, max_time={self.max_time:g}"
-        first: Any = state.first_spread
-        if state.n_iter and to_numpy(xp.all(state.spread <= self.tol * first)):
-            reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
-        if self.stagnation is not None and state.n_iter - int(to_numpy(state.still_since)) >= self.stagnation:
-            reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
+        if state.n_iter:
+            met, still = self._converged(state)
+            if np.all(met):
+                reasons["spread"] = f"the spread of the particles fell below tol={self.tol:g} times the first one"
+            if np.any(still) and np.all(still | met):
+                reasons["stagnation"] = f"the consensus has not moved for {self.stagnation} iterations"
         return reasons
 
-    def still_below(self, state: State, scale: Any, xp: ModuleType) -> Any:
-        """Internal distance below which the consensus counts as unmoved."""
+    def converged(self, state: State) -> NDArray[np.bool_]:
+        """Runs that have converged, by spread or by stagnation, (R,)."""
+        if not state.n_iter:
+            return np.zeros(state.y.shape[0], dtype=bool)
+        met, still = self._converged(state)
+        return met | still
+
+    def _converged(self, state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Runs whose particles have met, and runs whose consensus has stopped to move."""
         first: Any = state.first_spread
-        widest = xp.max(first / xp.min(scale))
-        return self.tol * (float(widest) if xp is np else widest)
+        met = to_numpy(state.spread <= self.tol * first)
+        if self.stagnation is None:
+            return met, np.zeros_like(met)
+        return met, state.n_iter - to_numpy(state.still_since) >= self.stagnation
+
+    def still_below(self, state: State, scale: Any, xp: ModuleType) -> Any:
+        """Internal distance below which the consensus of a run counts as unmoved, (R, 1)."""
+        first: Any = state.first_spread
+        return (self.tol * first / xp.min(scale))[:, None]

@@ -66,6 +66,10 @@ class Streams:
         """Go on from a state of streams of the same library."""
         raise NotImplementedError
 
+    def of_runs(self, runs: NDArray[np.intp]) -> Streams:
+        """Streams for some of the runs; these, where all runs are served together."""
+        return self
+
     def permutations(self, n_runs: int, n: int) -> Array:
         """A random order of n things for each run, (R, n)."""
         return self._xp.argsort(self.uniforms((n_runs, n)), axis=-1)
@@ -113,6 +117,13 @@ class NumpyStreams(Streams):
     def uniforms(self, shape: tuple[int, ...]) -> Array:
         """See `Streams`."""
         return self._array(np.stack([run[0].random(shape[1:]) for run in self.generators]))
+
+    def of_runs(self, runs: NDArray[np.intp]) -> Streams:
+        """See `Streams`."""
+        kept = NumpyStreams.__new__(NumpyStreams)
+        kept._set_up(self._like)
+        kept.generators = [self.generators[r] for r in runs]
+        return kept
 
     def permutations(self, n_runs: int, n: int) -> Array:
         """See `Streams`."""

@@ -148,6 +148,12 @@ class Swarm:
             state.spread = self.measure(state.spread)
         return state
 
+    def keep_runs(self, runs: NDArray[np.intp]) -> None:
+        """Go on with some of the runs."""
+        self.n_runs = len(runs)
+        if self._start is not None and self._start.ndim == 3:
+            self._start = self._start[runs]
+
     def advance(self, state: State, step: Step) -> None:
         """Move the particles of the last batch, and turn to the next batch."""
         if state.drift is not None:

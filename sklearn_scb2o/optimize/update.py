@@ -118,7 +118,14 @@ def select(
         # relative to the largest weight, which is far below 1 where less than one particle is to be selected
         cut = math.log(eps) + min(0.0, math.log(settings.beta * lower.shape[-1]))
     log_eta = soft_selection(
-        lower, settings.beta, tau, selector=settings.selector, order=order, rtol=max(_RTOL, 32 * eps), xp=xp
+        lower,
+        settings.beta,
+        tau,
+        selector=settings.selector,
+        order=order,
+        rtol=max(_RTOL, 32 * eps),
+        least=cut,
+        xp=xp,
     ).log_eta
     return Selected(log_eta, log_eta > cut, order.at, order.rank, tau)
 
@@ -189,8 +196,9 @@ def _update_on_arrays(y: Array, L: Array, G: Array, settings: Settings, lower_be
         alpha = alpha_from_rank(upper, inside, _alpha_rank(order.rank, xp), xp=xp)
     chosen = select(lower, order, settings, alpha, xp)
     weights = gibbs_weights(xp.where(chosen.counts, upper, math.inf), alpha, chosen.log_eta, xp=xp)
+    quantile = order.at if dead is None else xp.where(dead[:, None], math.nan, order.at)
     return Update(
-        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, order.at, alpha, chosen.tau,
+        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, quantile, alpha, chosen.tau,
         lower_best,
     )  # fmt: skip
 

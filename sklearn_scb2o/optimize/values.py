@@ -149,3 +149,10 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
             "RandomState, or a list of them, one per run"
         )
     return np.random.SeedSequence(int(random_state))
+
+
+def settled_seed(random_state: Any) -> Any:
+    """The same seed as an object that gives the same streams each time: a seed sequence, or a list of them."""
+    if isinstance(random_state, (list, tuple)):
+        return [seed_sequence(seed) for seed in random_state]
+    return seed_sequence(random_state)

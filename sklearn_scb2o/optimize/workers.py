@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import queue
 import time
@@ -25,12 +26,15 @@ from .calls import Call, Outcome
 from .isolation import Worker
 
 Key = tuple[int, str]  # running number of the evaluation; "L", "G" or "LG"
+Task = tuple[Key, Call, NDArray[Any]]
 Finished = tuple[Key, Outcome]
 
 _log = logging.getLogger("sklearn_scb2o")
 
 #: Times in a row that worker processes may die without an evaluation being finished.
 MAX_BREAKS = 3
+#: Seconds that evaluations which are sent together should take at least, and may take at most.
+TOGETHER = 0.1, 0.5
 
 
 def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
@@ -77,6 +81,23 @@ def _joblib_pool(n_jobs: int, asynchronous: bool) -> Pool:
         f"joblib's backend {type(backend).__name__} cannot take one evaluation at a time, as asynchronous evaluation "
         'needs; use "loky", "threading" or "dask", or pass workers=executor, a concurrent.futures.Executor'
     )
+
+
+def _run(worker: Worker, tasks: list[Task]) -> list[Finished]:
+    """Evaluate in a worker, as many as take a short time together, at least one."""
+    worker.begin()
+    start, finished = time.monotonic(), []
+    for key, call, x in tasks:
+        finished.append((key, call(x)))
+        if time.monotonic() - start > TOGETHER[1]:
+            break
+    return finished
+
+
+def _run_nested(worker: Worker, tasks: list[Task]) -> list[Finished]:
+    """The same in one that joblib does not know of: inside it joblib uses threads, not more processes."""
+    with joblib.parallel_config("threading"):
+        return _run(worker, tasks)
 
 
 class Pool(ABC):
@@ -194,7 +215,7 @@ class JoblibPool(Pool):
             self._worker = Worker(stop=self._stop, environment=isolation.share_of_cores(n_jobs))
         else:
             self._worker = Worker(parent=os.getpid() if _is_loky(backend) else None)
-        self._results: Iterator[Finished] = iter(())
+        self._results: Iterator[list[Finished]] = iter(())
         self._is_open = True
         self._options = {
             "n_jobs": n_jobs,
@@ -220,11 +241,11 @@ class JoblibPool(Pool):
     def _wait(self) -> Finished:
         while True:
             try:
-                return next(self._results)
+                return next(self._results)[0]
             except StopIteration:
                 run = joblib.delayed(partial(_run, self._worker))
-                tasks = list(self._unfinished.items())
-                self._results = iter(self._parallel(run(key, *task) for key, task in tasks))
+                tasks = [(key, *task) for key, task in self._unfinished.items()]
+                self._results = iter(self._parallel(run([task]) for task in tasks))
             except BrokenExecutor as error:
                 self._mend(error)
                 self._results = iter(())
@@ -235,74 +256,102 @@ class JoblibPool(Pool):
 class ExecutorPool(Pool):
     """An executor of the caller: anything with a method ``submit`` that returns futures. It is never shut down.
 
+    Evaluations are sent when `next` needs one; those that are fast several at a time.
+
     Parameters
     ----------
     executor : concurrent.futures.Executor, or alike
         Threads, processes, dask (``client.get_executor()`` or the client itself), MPI (``mpi4py.futures``) and so on.
     """
 
+    _most_sent: float = math.inf
+    _worker, _run = Worker(), staticmethod(_run)
+
     def __init__(self, executor: Any) -> None:
         super().__init__()
         self.capacity = _capacity(executor)
         self._executor = executor
-        self._futures: dict[Key, Any] = {}
-        self._arrived: queue.SimpleQueue[tuple[Key, Any, Any]] = queue.SimpleQueue()
+        self._waiting: deque[Key] = deque()
+        self._sent: dict[Key, Any] = {}  # the first key of each task, and its future
+        self._arrived: queue.SimpleQueue[tuple[list[Key], Any]] = queue.SimpleQueue()
+        self._finished: deque[Finished] = deque()
+        self._alone = False
+        self._seconds = math.inf  # of the evaluations of late, on average
 
     def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
-        """Send it to the executor."""
+        """Queue it."""
         super().submit(key, call, x)
-        self._start(key)
+        self._waiting.append(key)
 
     def close(self) -> None:
         """Cancel what has not begun."""
         super().close()
-        for future in list(self._futures.values()):
+        for future in list(self._sent.values()):
             future.cancel()
-        self._futures.clear()
 
-    def _start(self, key: Key) -> None:
-        try:
-            future = self._send(key, *self._unfinished[key])
-        except BrokenExecutor as error:
-            self._arrived.put((key, self._executor, error))
-            return
-        self._futures[key] = future
-        future.add_done_callback(partial(self._done, key, self._executor))
+    def _wait(self) -> Finished:
+        while True:
+            self._send()
+            if self._finished:
+                break
+            try:
+                keys, result = self._arrived.get(timeout=1.0)
+            except queue.Empty:  # a wait without an end does not see Ctrl-C where another thread was told of it
+                continue
+            if not isinstance(result, BaseException):
+                self._finished.extend(result)
+                self._waiting.extendleft(reversed(keys[len(result) :]))  # they would have waited for a slow one
+            elif isinstance(result, BrokenExecutor):
+                self._renew(result)
+            elif type(result).__name__ == "KilledWorker":  # of dask
+                self._repeat_or_fail(keys, str(result))
+            else:
+                raise result
+        key, outcome = self._finished.popleft()
+        self._seconds = 0.9 * self._seconds + 0.1 * outcome.seconds if self._seconds < math.inf else outcome.seconds
+        return key, outcome
 
-    def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
-        return self._executor.submit(_run, Worker(), key, call, x)
+    def _send(self) -> None:
+        while self._waiting and len(self._sent) < self._most_sent:
+            keys = [self._waiting.popleft() for _ in range(self._next_size())]
+            tasks = [(key, *self._unfinished[key]) for key in keys]
+            try:
+                future = self._executor.submit(self._run, self._worker, tasks)
+            except BrokenExecutor as error:
+                self._arrived.put((keys, error))
+                return
+            self._sent[keys[0]] = future
+            future.add_done_callback(partial(self._done, keys))
 
-    def _done(self, key: Key, executor: Any, future: Any) -> None:
+    def _next_size(self) -> int:
+        """How many to send together: of fast ones many at first and fewer at the end, so that all workers end at once.
+
+        A task costs dask as much as 10 ms.
+        """
+        if self._alone:
+            return 1
+        least, most = (seconds / max(self._seconds, 1e-6) for seconds in TOGETHER)
+        share = len(self._waiting) / self.capacity
+        return max(1, int(min(most, max(share / 2, min(share, least)))))
+
+    def _done(self, keys: list[Key], future: Any) -> None:
         # futures are dropped at once: results of those that are kept are made again by dask when a worker is lost
-        if self._futures.get(key) is future:
-            del self._futures[key]
+        self._sent.pop(keys[0], None)
         try:
             result = future.result()
         except BaseException as error:
             result = error
-        self._arrived.put((key, executor, result))
+        self._arrived.put((keys, result))
 
-    def _wait(self) -> Finished:
-        while True:
-            try:
-                key, executor, result = self._arrived.get(timeout=1.0)
-            except queue.Empty:  # a wait without an end does not see Ctrl-C where another thread was told of it
-                continue
-            failed = isinstance(result, BaseException)
-            if key not in self._unfinished or (failed and executor is not self._executor):
-                continue  # of an executor that broke; it has been repeated since
-            if isinstance(result, BrokenExecutor):
-                self._renew(result)
-            elif type(result).__name__ == "KilledWorker":  # of dask; a task beside it may be to blame
-                call, x = self._unfinished[key]
-                if call.timeout is not None:
-                    return key, Outcome(failure="killed", message=str(result))
-                self._isolate = True
-                self.submit(key, call, x)
-            elif failed:
-                raise result
+    def _repeat_or_fail(self, keys: list[Key], message: str) -> None:
+        # one beside it may be to blame: from now on each is sent alone, to a process of its own
+        self._isolate = self._alone = True
+        for key in keys:
+            call, x = self._unfinished[key]
+            if len(keys) == 1 and call.timeout is not None:
+                self._finished.append((key, Outcome(failure="killed", message=message)))
             else:
-                return result
+                self.submit(key, call, x)
 
     def _renew(self, error: BrokenExecutor) -> None:
         raise RuntimeError(
@@ -312,21 +361,21 @@ class ExecutorPool(Pool):
 
 
 class LokyPool(ExecutorPool):
-    """Processes of our own, which take one evaluation at a time, and are replaced when they die."""
+    """Processes of our own, which are replaced when they die."""
 
     _needs_pickling = True
+    _run = staticmethod(_run_nested)
 
     def __init__(self, n_jobs: int) -> None:
         self._n_jobs = n_jobs
-        # sent when there is room: loky's own queue could not be given up, nor calls in it be cancelled
-        self._waiting: deque[Key] = deque()
         super().__init__(self._new_executor())
+        self._worker = Worker(parent=os.getpid())
+        self._most_sent = 2 * n_jobs  # loky has room for so many; its own queue could not be given up
 
     def close(self) -> None:
         """Kill the processes."""
-        futures = list(self._futures.values())
-        self._futures.clear()
-        super().close()
+        futures = list(self._sent.values())
+        Pool.close(self)
         # loky's thread must have taken what was sent, or it fails at it; there is room for all, so this is soon
         deadline = time.monotonic() + 1.0
         while any(not (f.running() or f.done()) for f in futures) and time.monotonic() < deadline:
@@ -336,36 +385,21 @@ class LokyPool(ExecutorPool):
     def _new_executor(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(self._n_jobs, env=isolation.share_of_cores(self._n_jobs))
 
-    def _start(self, key: Key) -> None:
-        self._waiting.append(key)
-        self._send_waiting()
-
-    def _wait(self) -> Finished:
-        finished = super()._wait()
-        self._send_waiting()
-        return finished
-
-    def _send_waiting(self) -> None:
-        while self._waiting and len(self._futures) < 2 * self._n_jobs:
-            super()._start(self._waiting.popleft())
-
-    def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
-        return self._executor.submit(_run_nested, Worker(parent=os.getpid()), key, call, x)
-
     def _renew(self, error: BrokenExecutor) -> None:
         self._mend(error)
         self._executor.shutdown(wait=True, kill_workers=True)
         self._executor = self._new_executor()
-        arrived = [self._arrived.get() for _ in range(self._arrived.qsize())]
-        values = {item[0]: item for item in arrived if not isinstance(item[2], BaseException)}
-        for item in values.values():
-            self._arrived.put(item)
-        self._waiting = deque(key for key in self._unfinished if key not in values)
-        self._send_waiting()
+        # of what was sent all has arrived by now, some with values
+        arrived = [self._arrived.get()[1] for _ in range(self._arrived.qsize())]
+        self._finished.extend(item for result in arrived if isinstance(result, list) for item in result)
+        known = {key for key, _ in self._finished}
+        self._waiting = deque(key for key in self._unfinished if key not in known)
 
 
 class ThreadPool(ExecutorPool):
     """Threads of our own."""
+
+    _run = staticmethod(_run_nested)
 
     def __init__(self, n_jobs: int) -> None:
         super().__init__(ThreadPoolExecutor(n_jobs))
@@ -377,21 +411,6 @@ class ThreadPool(ExecutorPool):
         super().close()
         self._stop.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _send(self, key: Key, call: Call, x: NDArray[Any]) -> Any:
-        return self._executor.submit(_run_nested, self._worker, key, call, x)
-
-
-def _run(worker: Worker, key: Key, call: Call, x: NDArray[Any]) -> Finished:
-    """Evaluate in a worker."""
-    worker.begin()
-    return key, call(x)
-
-
-def _run_nested(worker: Worker, key: Key, call: Call, x: NDArray[Any]) -> Finished:
-    """The same in one that joblib does not know of: inside it joblib uses threads, not more processes."""
-    with joblib.parallel_config("threading"):
-        return _run(worker, key, call, x)
 
 
 def _capacity(executor: Any) -> int:

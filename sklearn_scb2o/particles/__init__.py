@@ -7,7 +7,7 @@ numbers or writes to its inputs.
 
 from .adaptation import alpha_from_rank, contraction_rate, sigma_from_rate, tau_from_spread
 from .consensus import consensus_point, effective_sample_size, gibbs_weights
-from .dynamics import BOUNDARIES, NOISES, apply_boundary, diffusion, euler_maruyama_step
+from .dynamics import BOUNDARIES, NOISES, apply_boundary, coordinate_noise, diffusion, euler_maruyama_step
 from .selection import (
     SELECTORS,
     OrderStatistics,
@@ -33,6 +33,7 @@ __all__ = [
     "check_selector",
     "consensus_point",
     "contraction_rate",
+    "coordinate_noise",
     "diffusion",
     "effective_sample_size",
     "euler_maruyama_step",

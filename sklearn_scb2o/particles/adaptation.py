@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from .backend import Array, any_true, float_info, get_namespace, overflow_is_infinity, row_max
-from .dynamics import NOISES
+from .dynamics import coordinate_noise
+from .long_rows import ranked
+from .offset import SHORT
 from .selection import OrderStatistics
 
 #: The default of `alpha_from_rank`.
@@ -54,6 +57,9 @@ def alpha_from_rank(
     """
     xp = get_namespace(G, xp=xp)
     _, tiny, largest = float_info(G, xp)
+    if xp is np and G.shape[-1] > SHORT:
+        least, at = _ends_of_long_rows(G, selected, rank)
+        return decay / xp.maximum(at - least, max(4.0 * tiny, 2.0 * decay / largest))
     ordered = xp.sort(xp.where(selected, G, math.inf), axis=-1)
     if isinstance(rank, (int, np.integer)):
         rank = min(int(rank), G.shape[-1] - 1)
@@ -66,6 +72,15 @@ def alpha_from_rank(
     # a gap of 0, or one so small that alpha would overflow, means ties
     gap = xp.maximum(at - ordered[..., :1], max(4.0 * tiny, 2.0 * decay / largest))
     return decay / gap
+
+
+def _ends_of_long_rows(G: Array, selected: Array, rank: Any) -> tuple[Array, Array]:
+    """The smallest selected value of each run, and that of the rank, or the largest where there are fewer; (..., 1)."""
+    rows, masks, shape = (*(v.reshape(-1, G.shape[-1]) for v in (G, selected)), (*G.shape[:-1], 1))
+    ranks = np.broadcast_to(rank, shape).reshape(-1)
+    ends = [ranked(row[mask], int(r)) for row, mask, r in zip(rows, masks, ranks, strict=True)]
+    least, at = (np.array(column, G.dtype).reshape(shape) for column in zip(*ends, strict=True))
+    return least, at
 
 
 def tau_from_spread(order: OrderStatistics, fraction: float, *, xp: ModuleType | None = None) -> Array:
@@ -130,11 +145,7 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
     """
     from scipy.special import digamma, gammaln, xlogy
 
-    if noise not in NOISES:
-        raise ValueError(f"noise={noise!r} is not one of {NOISES}")
-    if noise == "anisotropic":
-        d = 1
-    s = sigma * math.sqrt(dt) / (math.sqrt(d) if noise == "scaled" else 1.0)
+    s, d = coordinate_noise(sigma * math.sqrt(dt), d, noise)
     drift = abs(1.0 - lam * dt)
     if s == 0:
         return -math.log(drift) if drift > 0 else math.inf
@@ -147,9 +158,8 @@ def contraction_rate(sigma: float, d: int, lam: float, dt: float, noise: str = "
         return -0.5 * (math.log(mean) - variance / (2.0 * mean**2))
     width = 12.0 * math.sqrt(half) + 40.0
     j = np.arange(max(0.0, math.floor(half - width)), math.ceil(half + width))
-    expected_log = float(np.sum(np.exp(xlogy(j, half) - half - gammaln(j + 1.0)) * digamma(0.5 * d + j))) + math.log(
-        2.0
-    )
+    weights = np.exp(xlogy(j, half) - half - gammaln(j + 1.0))  # of rounded exponents: their sum is not quite 1
+    expected_log = float(np.sum(weights * digamma(0.5 * d + j)) / np.sum(weights)) + math.log(2.0)
     return -(math.log(s) + 0.5 * expected_log)
 
 

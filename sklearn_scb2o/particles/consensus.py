@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from types import ModuleType
 
+import numpy as np
+
 from .backend import Array, clamp, float_info, get_namespace, overflow_is_infinity, row_max, row_min, row_sum
+
+_VANISHING = -746.0  # the exponential of less is 0
 
 
 @overflow_is_infinity
@@ -53,8 +57,18 @@ def gibbs_weights(
     logits = (G - row_min(G, xp)) * -alpha
     if log_eta is not None:
         logits = logits + log_eta
-    weights = xp.exp(logits - row_max(logits, xp))
+    weights = _exponentials(logits - row_max(logits, xp), xp)
     return weights / row_sum(weights, xp)
+
+
+def _exponentials(logits: Array, xp: ModuleType) -> Array:
+    """``exp(logits)``; on NumPy, where most are 0, in a fraction of the time."""
+    if xp is not np:
+        return xp.exp(logits)
+    flat, out = logits.reshape(-1), np.zeros_like(logits)
+    (index,) = (flat > _VANISHING).nonzero()
+    out.put(index, np.exp(flat.take(index)))
+    return out
 
 
 def consensus_point(x: Array, weights: Array, *, xp: ModuleType | None = None) -> Array:

@@ -63,6 +63,40 @@ def diffusion_size(z: Array, noise: str, cap: float | None, xp: ModuleType) -> t
     return (size if cap is None else xp.minimum(size, cap)), unit
 
 
+def coordinate_noise(sigma: float, d: int, noise: str) -> tuple[float, int]:
+    r"""Noise next to a particle at distance 1 of the consensus: standard deviation per coordinate, and coordinates.
+
+    With these, s and k, the noise ``sigma D(z) B`` of a particle at z is ``s ||z|| B``, B standard normal in R^k, so
+    that ``E ||sigma D(z) B||^2 = k s^2 ||z||^2``. Anisotropic noise is that of k = 1 in each coordinate by itself.
+
+    Parameters
+    ----------
+    sigma : float, non-negative
+        Noise strength.
+    d : int, positive
+        Dimension.
+    noise : {"isotropic", "scaled", "anisotropic"}
+        See `diffusion`.
+
+    Returns
+    -------
+    s : float
+    k : int
+
+    References
+    ----------
+    SCB2O paper, equation (D-basic).
+
+    Examples
+    --------
+    >>> [coordinate_noise(1.0, 4, noise) for noise in ("isotropic", "scaled", "anisotropic")]
+    [(1.0, 4), (0.5, 4), (1.0, 1)]
+    """
+    if noise not in NOISES:
+        raise ValueError(f"noise={noise!r} is not one of {NOISES}")
+    return (sigma / math.sqrt(d) if noise == "scaled" else sigma), (1 if noise == "anisotropic" else d)
+
+
 def euler_maruyama_step(
     x: Array,
     m: Array,

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
 from .backend import (
+    FLOATS,
     Array,
     any_true,
     as_column,
@@ -25,8 +26,11 @@ from .backend import (
     row_sum,
     run_numbers,
 )
-from .offset import solve_offset, sums_of_rows
+from .long_rows import offset_near, sums_of_long_row
+from .offset import SHORT, solve_offset, sums_of_rows
 
+# Distance in units of tau above L_(k + 1) from which on values have no weight beside that one.
+_FAR = 50.0
 # The rank ceil(beta * n) is taken of beta * n less this relative slack, so that 0.07 * 100 = 7.000000000000001
 # is rank 7 and not 8.
 _RANK_SLACK = 1e-12
@@ -175,7 +179,7 @@ class OrderStatistics(NamedTuple):
     first: Array  #: L_(1), shape (..., 1)
     at: Array  #: L_(k), the hard quantile, shape (..., 1)
     after: Array  #: L_(k + 1), +inf where k = n, shape (..., 1)
-    ordered: Array  #: all values in order, shape (..., N)
+    ordered: Array  #: all values in order, shape (..., N); of long rows on NumPy only the k smallest before the others
 
 
 def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> OrderStatistics:
@@ -203,6 +207,8 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     (2.0, 3.0)
     """
     xp = get_namespace(L, xp=xp)
+    if xp is np and L.shape[-1] > SHORT:
+        return _order_of_long_rows(L, beta)
     ordered = xp.sort(L, axis=-1)
     N = L.shape[-1]
     if xp is np and not any_true(ordered[..., -1] == math.inf, xp):
@@ -218,6 +224,24 @@ def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> 
     at = xp.take_along_axis(padded, index - 1, axis=-1)
     after = xp.take_along_axis(padded, index, axis=-1)
     return OrderStatistics(count, rank, ordered[..., :1], at, after, ordered)
+
+
+def _order_of_long_rows(L: Array, beta: float) -> OrderStatistics:
+    rows = L.reshape(-1, L.shape[-1])
+    counts = rows.shape[-1] - np.count_nonzero(rows == math.inf, axis=-1)
+    ranks = [quantile_rank(beta, int(n)) for n in counts]
+    parted = [np.partition(row, k - 1) for row, k in zip(rows, ranks, strict=True)]
+    ends = [
+        (row[:k].min(), row[k - 1], row[k:].min() if k < row.size else math.inf)
+        for row, k in zip(parted, ranks, strict=True)
+    ]
+    shape = (*L.shape[:-1], 1)
+    first, at, after = (np.array(column, L.dtype).reshape(shape) for column in zip(*ends, strict=True))
+    ordered = (parted[0] if len(parted) == 1 else np.stack(parted)).reshape(L.shape)
+    if (counts == rows.shape[-1]).all():
+        return OrderStatistics(rows.shape[-1], ranks[0], first, at, after, ordered)
+    count, rank = (np.reshape(v, shape).astype(L.dtype) for v in (counts, ranks))
+    return OrderStatistics(count, rank, first, at, after, ordered)
 
 
 @lru_cache(maxsize=64)
@@ -300,6 +324,7 @@ def soft_selection(
     order: OrderStatistics | None = None,
     start: Array | None = None,
     rtol: float | None = None,
+    least: float = -math.inf,
     xp: ModuleType | None = None,
 ) -> Selection:
     r"""Soft quantile and selection weights of SCB2O.
@@ -330,6 +355,8 @@ def soft_selection(
         First guess of the quantile, such as that of a similar call; by default from the order statistics.
     rtol : float, optional
         Relative accuracy of the mean weight, 1e-13 by default in float64 and 4e-6 in float32.
+    least : float
+        Logarithms of weights below this are not needed: on NumPy they may be -inf, which saves working them out.
     xp : module, optional
         Array namespace of `L`; inferred by default.
 
@@ -354,22 +381,69 @@ def soft_selection(
     """
     xp = get_namespace(L, xp=xp)
     order = order_statistics(L, beta, xp=xp) if order is None else order
+    s = _offset(L, beta, tau, selector, order, start, rtol, xp)
+    return Selection(order.at + tau * s, _log_eta(L, order.at, tau, s, selector, least, xp))
+
+
+def _offset(
+    L: Array, beta: float, tau: Any, selector: Selector, order: OrderStatistics, start: Any, rtol: float | None,
+    xp: ModuleType,
+) -> Array:  # fmt: skip
+    """The offset ``(q - L_(k)) / tau`` of each run, (..., 1)."""
     eps, tiny, _ = float_info(L, xp)
     beta = min(max(beta, tiny), 1.0 - eps)  # beta = 1 has no finite quantile: stop one rounding short of it
     if rtol is None:
         rtol = 1e-13 if eps < 1e-10 else 4e-6
+    if xp is np and L.shape[-1] > SHORT:
+        return _offsets_of_long_rows(order.ordered, beta, tau, selector, order, start, rtol)
     lib, at, after = run_numbers(xp, order.at, order.after)
     n, k, tau = (as_number(v, lib) for v in (order.count, order.rank, tau))
     if lib is not xp:
         n, k = int(n), int(k)
-    z = (order.ordered - at) / tau  # infinities are right limits
+    ordered = order.ordered
+    if xp is np and L.dtype == np.float64:
+        # summed from left to right, all that follows would not change a sum by its last bit
+        ordered = ordered[..., : np.count_nonzero(ordered <= order.after + _FAR * tau, axis=-1).max()]
+    z = (ordered - at) / tau  # infinities are right limits
     s = solve_offset(
         sums_of_rows(selector, z, k, lib, xp), (after - at) / tau, selector, beta, n, k,
         start=None if start is None else (as_number(start, lib) - at) / tau,
         rtol=rtol, eps=eps, tiny=tiny, lib=lib, xp=xp,
     )  # fmt: skip
-    quantile = as_column(at + tau * s, L, lib)
-    return Selection(quantile, selector.log_psi(s - (L - at) / tau, xp))
+    return as_column(s, L, lib)
+
+
+def _offsets_of_long_rows(
+    ordered: Array, beta: float, tau: Any, selector: Selector, order: OrderStatistics, start: Any, rtol: float
+) -> Array:
+    rows, shape = ordered.reshape(-1, ordered.shape[-1]), (*ordered.shape[:-1], 1)
+    eps, tiny, _ = float_info(ordered, np)
+    columns = (order.at, order.after, tau, order.count, order.rank, math.nan if start is None else start)
+    numbers = np.stack([np.broadcast_to(v, shape).reshape(-1) for v in columns], axis=-1).tolist()
+    offsets = [
+        solve_offset(
+            sums_of_long_row(selector, row, at, after, t, int(k), beta, rtol), (after - at) / t, selector, beta,
+            int(n), int(k), start=None if guess != guess else (guess - at) / t,
+            rtol=rtol, eps=eps, tiny=tiny, lib=FLOATS, xp=np,
+        )
+        for row, (at, after, t, n, k, guess) in zip(rows, numbers, strict=True)
+    ]  # fmt: skip
+    return np.array(offsets, ordered.dtype).reshape(shape)
+
+
+def _log_eta(L: Array, at: Array, tau: Any, s: Array, selector: Selector, least: float, xp: ModuleType) -> Array:
+    """Log selection weights ``log psi(s - (L - L_(k)) / tau)``, on NumPy -inf where they are below `least`."""
+    if xp is not np or least == -math.inf:
+        return selector.log_psi(s - (L - at) / tau, xp)
+    # log psi(u) is at most about u
+    (index,) = (at + (s + (1.0 - least)) * tau >= L).reshape(-1).nonzero()
+    row = index // L.shape[-1]
+    at, tau, s = (np.ravel(np.asarray(v, L.dtype)) for v in (at, tau, s))
+    at, tau, s = (v if v.size == 1 else v.take(row) for v in (at, tau, s))
+    u = s - (L.take(index) - at) / tau
+    out = np.full(L.shape, -math.inf, L.dtype)
+    out.put(index, selector.log_psi(u, np))
+    return out
 
 
 def soft_quantile(
@@ -378,11 +452,14 @@ def soft_quantile(
     tau: Array | float,
     *,
     selector: Selector = SELECTORS["logistic"],
+    start: Array | None = None,
+    rtol: float | None = None,
     xp: ModuleType | None = None,
 ) -> Array:
     """Soft quantile q of each run: the solution of ``mean_i psi((q - L_i)/tau) = beta``.
 
-    The quantile of `soft_selection`, which see for parameters and method; this returns it alone, with shape (...).
+    The quantile of `soft_selection`, which see for parameters and method; this returns it alone, with shape (...). Of a
+    long row on NumPy it is found without order statistics where `start`, shape (...), is within 2 tau of it.
 
     Examples
     --------
@@ -390,4 +467,12 @@ def soft_quantile(
     >>> round(float(soft_quantile(np.asarray([0.0, 1.0]), 0.5, 1.0)), 12)
     0.5
     """
-    return soft_selection(L, beta, tau, selector=selector, xp=xp).quantile[..., 0]
+    xp = get_namespace(L, xp=xp)
+    if start is not None and xp is np and L.ndim == 1 and L.size > SHORT and beta < 1.0:
+        tolerance = rtol if rtol is not None else 1e-13 if L.dtype == np.float64 else 4e-6
+        near = offset_near(selector, L, float(start), float(tau), beta, tolerance)
+        if near is not None:
+            return np.asarray(start + tau * near, L.dtype)
+    order = order_statistics(L, beta, xp=xp)
+    guess = None if start is None else xp.asarray(start)[..., None]
+    return (order.at + tau * _offset(L, beta, tau, selector, order, guess, rtol, xp))[..., 0]

@@ -26,6 +26,8 @@ CASES = [
     (circle(), 100, {"boundary": "clip", "noise": "anisotropic", "selector": "gumbel"}),
     (circle(), 100, {"batch_size": 40, "alpha": 30.0}),
     (circle(), 600, {}),
+    (circle(), 600, {"selector": "gumbel", "lower_tol": 0.01}),
+    (sphere(600), 20, {}),
     (circle(), 100, {"dtype": "float32"}),
 ]
 

@@ -194,7 +194,7 @@ def test_preset_is_that_of_the_paper():
     ("options", "message"),
     [
         ({"preset": "papers"}, "preset='papers'"),
-        ({"n_runs": 2}, "n_runs=2"),
+        ({"n_runs": 2, "asynchronous": True}, "n_runs=2"),
         ({"max_evals": -1}, "max_evals=-1"),
         ({"n_particles": 1}, "n_particles=1"),
         ({"bounds": None}, "bounds"),

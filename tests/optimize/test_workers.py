@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 
@@ -26,6 +27,7 @@ from worker_cases import (
     power,
     process_id,
     records,
+    sleeps,
     slow_process_id,
     spoils_its_argument,
     total,
@@ -393,8 +395,9 @@ def test_closing_cancels_what_an_executor_has_not_begun():
     begun, go_on = threading.Event(), threading.Event()
 
     def simulator(x):
-        begun.set()
-        go_on.wait(10)
+        if x[0] > 0:
+            begun.set()
+            go_on.wait(10)
         seen.append(x[0])
 
     seen = []
@@ -402,9 +405,41 @@ def test_closing_cancels_what_an_executor_has_not_begun():
         with make_pool(executor, asynchronous=True) as pool:
             for i, x in enumerate(points(3)):
                 pool.submit((i, "L"), Call(simulator), x)
+            assert pool.next()[0] == (0, "L")
             begun.wait(10)
         go_on.set()
-    assert seen == [0]
+    assert seen == [0, 1]
+
+
+def test_fast_evaluations_are_sent_several_at_a_time_and_slow_ones_are_not():
+    class Counting(ThreadPoolExecutor):
+        n = 0
+
+        def submit(self, *args, **kwargs):
+            self.n += 1
+            return super().submit(*args, **kwargs)
+
+    with Counting(2) as executor, make_pool(executor, asynchronous=False) as pool:
+        for x, sent in (
+            (points(100), range(100, 101)),
+            (points(100), range(6, 30)),
+            ([np.array([0.2])] * 12, range(5, 13)),
+        ):
+            executor.n = 0
+            values(pool, Call(sleeps), x)
+            assert executor.n in sent
+
+
+def test_a_slow_one_among_fast_ones_does_not_hold_them_back():
+    def simulator(x):
+        if x[0] == 100:
+            time.sleep(0.5)
+        return threading.get_ident()
+
+    with ThreadPoolExecutor(2) as executor, make_pool(executor, asynchronous=False) as pool:
+        values(pool, Call(simulator), points(100))
+        idents = values(pool, Call(simulator), [np.array([float(100 if i == 0 else i)]) for i in range(100)])
+    assert idents.count(idents[0]) < 20
 
 
 @slow

@@ -1,4 +1,4 @@
-"""The paper's experiments, run again: its two-dimensional table and figure."""
+"""The two-dimensional constrained problems of the paper: table and figure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .optimize import SCB2OOptimizer
-from .problems import Problem, circle, star
+from ..optimize import SCB2OOptimizer
+from ..problems import Problem, circle, star
 
 STEPS = 600
 #: Mean L(c), G(c) - G*, distance of c to the solution, and spread, after 600 steps over 5 seeds, as the paper prints

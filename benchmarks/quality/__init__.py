@@ -1,0 +1,1 @@
+"""Solution quality on problems with known solution, against what people would pick instead."""

@@ -1,0 +1,85 @@
+"""Smooth problems: the paper's curves, spheres and their sections."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sklearn_scb2o.problems import Problem, circle, star
+from sklearn_scb2o.problems.problem import Ackley
+
+from .geometry import lowest_on_curve, lowest_on_sphere
+from .problem import SMOOTH, Floats, QualityProblem, box, equal, rotation
+
+
+def _on_curve(problem: Problem, name: str, radius_is_star: bool, seed: int | None) -> QualityProblem:
+    def radius(phi: Floats) -> Floats:
+        return 1.0 + 0.5 * np.sin(5.0 * phi) if radius_is_star else np.ones_like(phi)
+
+    def h(x: Floats) -> Floats:
+        return np.sum(x * x, axis=-1) - radius(np.arctan2(x[..., 1], x[..., 0])) ** 2
+
+    upper, x_opt, upper_opt = problem.upper, problem.x_opt, problem.upper_opt
+    if seed is not None:
+        upper = Ackley(shift=np.random.default_rng(seed).uniform(-0.8, 0.8, 2))
+        x_opt = lowest_on_curve(
+            lambda t: radius(t)[:, None] * np.stack([np.cos(t), np.sin(t)], axis=-1), upper, -math.pi, math.pi
+        )
+        upper_opt = float(upper(x_opt))
+    return QualityProblem(
+        name, SMOOTH, problem.bounds, upper, lambda x: equal(h(x)), solutions=x_opt[None], upper_opt=upper_opt
+    )
+
+
+def paper_circle(seed: int | None = None) -> QualityProblem:
+    """Ackley on the unit circle; the paper's, or with another shift."""
+    return _on_curve(circle(), "circle", False, seed)
+
+
+def paper_star(seed: int | None = None) -> QualityProblem:
+    """Ackley on a star; the paper's, or with another shift."""
+    return _on_curve(star(), "star", True, seed)
+
+
+def quadratic_on_sphere(d: int, seed: int, condition: float = 10.0) -> tuple[Floats, Floats, Floats, Floats]:
+    """A rotation, weights and center of G, and its lowest point on the unit sphere (rotated back)."""
+    rng = np.random.default_rng([d, seed])
+    R = rotation(d, rng)
+    weights = np.geomspace(1.0, condition, d)
+    center = rng.choice([-1.0, 1.0], d) * rng.uniform(0.3, 1.5, d)
+    return R, weights, center, R @ lowest_on_sphere(weights, center)
+
+
+def sphere(d: int, seed: int, condition: float = 10.0) -> QualityProblem:
+    """A rotated quadratic function on the unit sphere."""
+    R, weights, center, x_opt = quadratic_on_sphere(d, seed, condition)
+
+    def upper(x: Floats) -> Floats:
+        return 1.0 + np.sum(weights * (x @ R - center) ** 2, axis=-1)
+
+    return QualityProblem(
+        f"sphere {d}", SMOOTH, box(-3, 3, d), upper, lambda x: equal(np.sum(x * x, axis=-1) - 1),
+        solutions=x_opt[None], upper_opt=float(upper(x_opt)),
+    )  # fmt: skip
+
+
+def sphere_sections(d: int, m: int, seed: int) -> QualityProblem:
+    """A linear function on a sphere cut by m planes: m + 1 equalities in one L."""
+    rng = np.random.default_rng([d, m, seed])
+    A = rotation(d, rng)[:m]
+    offset = rng.uniform(-0.3, 0.3, m)
+    slope = rng.standard_normal(d)
+    foot = A.T @ offset
+    along = slope - A.T @ (A @ slope)
+    x_opt = foot - math.sqrt(1.0 - foot @ foot) * along / np.linalg.norm(along)
+    # away from 0, where relative errors would be absolute ones
+    shift = 1.0 - float(slope @ x_opt)
+
+    def constraints(x: Floats) -> tuple[Floats, Floats]:
+        return equal(np.sum(x * x, axis=-1) - 1, *np.moveaxis(x @ A.T - offset, -1, 0))
+
+    return QualityProblem(
+        f"sections {d}-{m}", SMOOTH, box(-3, 3, d), lambda x: x @ slope + shift, constraints, solutions=x_opt[None],
+        upper_opt=1.0,
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Order statistics and soft quantiles of long rows on NumPy, which are never sorted.
+
+Of a million values only those in a window matter: those up to the quantile, and those above it that still have weight.
+`numpy.partition` parts them from the others, and all that is costly is done on them alone. Rows are treated one by one,
+so that a run has the same result alone and among others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .offset import Sums
+
+if TYPE_CHECKING:
+    from .selection import Selector
+
+Row = NDArray[Any]
+
+# Part of a row up to which picking out its elements is faster than parting it.
+_FEW = 0.1
+# Exponents whose exponentials, and their products with others, are finite.
+_EXPONENTS = {"d": 300.0, "f": 40.0}
+
+
+def up_to(row: Row, limit: float) -> Row:
+    """The values up to a limit, in any order."""
+    is_in = row <= limit
+    n = np.count_nonzero(is_in)
+    if n == row.size:
+        return row
+    few: Row = row[is_in] if n < _FEW * row.size else np.partition(row, n)[:n]
+    return few
+
+
+def ranked(row: Row, rank: int) -> tuple[Any, Any]:
+    """The smallest value and that of a rank counted from 0, or the largest where there are fewer."""
+    rank = min(rank, row.size - 1)
+    return row.min(), np.partition(row, rank)[rank]
+
+
+def sums_of_long_row(
+    selector: Selector, row: Row, at: float, after: float, tau: float, k: int, beta: float, rtol: float
+) -> Callable[[Any], Sums]:
+    """`sums_of_rows` of one row, which has its k smallest values first.
+
+    Values so far above the quantile that they change nothing are left out: the offset is at most
+    ``(after - at)/tau + log(k + 1)``, and the weight of a value falls by exp(-1) with each tau.
+    """
+    far = math.log(k + 1.0) + math.log(10.0 / (beta * rtol)) + 1.0
+    limit = min(after + far * tau, float(np.finfo(row.dtype).max))
+    inside, outside = (_total_psi(selector, (part - at) / tau) for part in (row[:k], up_to(row[k:], limit)))
+
+    def sums(s: float) -> Sums:
+        (psi_in, slope_in), (psi_out, slope_out) = inside(s), outside(s)
+        return Sums(psi_in, psi_out, slope_in, slope_out)
+
+    return sums
+
+
+def offset_near(selector: Selector, row: Row, start: float, tau: float, beta: float, rtol: float) -> float | None:
+    """The soft quantile less `start`, in units of tau, found without order statistics; None where it is not near.
+
+    Newton's method on ``log sum_i psi(s - z_i) = log(beta n)``.
+    """
+    reach = 2.0  # the quantile is within so many tau of the start
+    weight = beta * np.count_nonzero(row < math.inf)
+    far = reach + math.log(10.0 * row.size / (weight * rtol))
+    total_psi = _total_psi(selector, (up_to(row, start + far * tau) - start) / tau)
+    s = 0.0
+    for _ in range(6):
+        psi, slope = total_psi(s)
+        if not slope > 0.0:
+            return None
+        if abs(psi - weight) <= rtol * weight:
+            return s
+        step = math.log(psi / weight) * psi / slope
+        s -= step
+        if not abs(s) < reach:
+            return None
+        if step * step < 0.1 * rtol:  # which the step leaves, squared, of the error
+            return s
+    return None
+
+
+def _total_psi(selector: Selector, z: Row) -> Callable[[float], tuple[float, float]]:
+    """The function of s that gives the sums of ``psi(s - z_i)`` and of its slope."""
+    if selector.name != "logistic" or z.size == 0 or z.max() > _EXPONENTS[z.dtype.char]:
+        return lambda s: tuple(float(v.sum()) for v in selector.psi_and_slope(s - z, np))  # type: ignore[return-value]
+    exponential, psi = np.exp(z), np.empty_like(z)  # one exponential for all s: psi(s - z) = 1 / (1 + e^-s e^z)
+
+    def total(s: float) -> tuple[float, float]:
+        np.multiply(exponential, math.exp(-s), out=psi)
+        np.add(psi, 1.0, out=psi)
+        np.reciprocal(psi, out=psi)
+        total = float(psi.sum())
+        return total, total - float(psi.dot(psi))
+
+    return total
