@@ -9,26 +9,17 @@ import numpy as np
 
 from ..particles import SELECTORS
 from .checkpoint import optimizer_contents, read_checkpoint, stored_arguments, write_checkpoint
+from .findings import Findings
 from .parameters import Parameters
 from .state import State
-from .stopping import Limits
 from .storage import StrPath
-from .swarm import Swarm
 
 
-class Savable:
+class Savable(Findings):
     """The part of `SCB2OOptimizer` that saves it."""
 
     parameters: Parameters
-    limits: Limits
-    n_particles: int
-    n_runs: int
-    batch_size: int
     x_opt: Any
-    elapsed: Any
-    _state: State
-    _swarm: Swarm
-    _started_at: float | None
 
     def state_dict(self) -> dict[str, Any]:
         """The whole state as arrays, numbers, strings, lists and dictionaries, sharing nothing with the optimizer.

@@ -433,7 +433,7 @@ def test_fast_evaluations_are_sent_several_at_a_time_and_slow_ones_are_not():
 def test_a_slow_one_among_fast_ones_does_not_hold_them_back():
     def simulator(x):
         if x[0] == 100:
-            time.sleep(0.5)
+            time.sleep(0.8)
         return threading.get_ident()
 
     with ThreadPoolExecutor(2) as executor, make_pool(executor, asynchronous=False) as pool:
