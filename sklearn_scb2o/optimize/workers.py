@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
+from itertools import takewhile
 from threading import Event
 from typing import Any
 
@@ -232,11 +233,16 @@ class JoblibPool(Pool):
         self._is_open = False
         self._stop.set()
         if self._unfinished and hasattr(self._results, "close"):
+            # no more tasks are given to it; loky's thread fails at those that it has not taken when its workers end
+            time.sleep(0.1)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*tasks ", UserWarning)  # that they are dropped, as is asked
                 self._results.close()
         super().close()
         self._parallel.__exit__(None, None, None)
+
+    def _goes_on(self, _: Task) -> bool:
+        return self._is_open
 
     def _wait(self) -> Finished:
         while True:
@@ -245,7 +251,7 @@ class JoblibPool(Pool):
             except StopIteration:
                 run = joblib.delayed(partial(_run, self._worker))
                 tasks = [(key, *task) for key, task in self._unfinished.items()]
-                self._results = iter(self._parallel(run([task]) for task in tasks))
+                self._results = iter(self._parallel(run([task]) for task in takewhile(self._goes_on, tasks)))
             except BrokenExecutor as error:
                 self._mend(error)
                 self._results = iter(())
