@@ -9,7 +9,7 @@ from sklearn_scb2o.particles.backend import get_namespace, to_numpy
 # a shell has programs that it starts in the background ignore Ctrl-C; tests send it to themselves
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=60)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.load_profile("ci")
 
 

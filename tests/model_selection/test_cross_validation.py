@@ -306,6 +306,7 @@ def test_a_scorer_that_fails_raises_or_warns():
 # -- parallel --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_result_does_not_depend_on_n_jobs():
     X, y = make_classification(60, 6, random_state=0)
     one, two = (search(LogisticRegression(), lower_tol=[0.1, 0.3], cv=2, n_jobs=n).fit(X, y) for n in (1, 2))

@@ -22,8 +22,8 @@ def expected_failures(search):
 
 @parametrize_with_checks(
     [
-        BilevelSearchCV(LogisticRegression(), max_fits=10, **SMALL),
-        BilevelSearchCV(Ridge(), max_fits=10, **SMALL),
+        BilevelSearchCV(LogisticRegression(), max_fits=3, **SMALL),
+        BilevelSearchCV(Ridge(), max_fits=3, **SMALL),
     ]
 )
 def test_scikit_learn_check(estimator, check):

@@ -25,7 +25,7 @@ def perceptron_supports(group_by="weight", activation="tanh"):
 
 
 @pytest.mark.parametrize("group_by", ["weight", "unit"])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("activation", ["tanh", pytest.param("relu", marks=pytest.mark.slow)])
 def test_not_larger_than_by_backward_elimination_and_within_the_limit(group_by, activation):
     supports, limit = perceptron_supports(group_by, activation)
     found = shrunk_support(supports, limit)
@@ -42,6 +42,7 @@ def test_the_penalty_leads_near_the_limit_and_empties_groups():
     assert sizes[half] < 0.25 * before[half]
 
 
+@pytest.mark.slow
 def test_is_among_the_seeds():
     supports, limit = perceptron_supports()
     assert set(seed_supports(supports, limit)) == {"plain", "magnitude", "backward", "shrunk"}

@@ -23,7 +23,9 @@ def least_on_grid(problem, n=2001):
     return G[i, j], phi[i], theta[j]
 
 
-@pytest.mark.parametrize("problem", LINES, ids=repr)
+@pytest.mark.parametrize(
+    "problem", [LINES[0], *(pytest.param(line, marks=pytest.mark.slow) for line in LINES[1:])], ids=repr
+)
 def test_minimum_is_that_of_a_grid(problem):
     result = solve(problem, max_evals=30_000)
     upper, phi, theta = least_on_grid(problem)
@@ -41,7 +43,7 @@ def test_upper_objective_picks_among_the_minimisers_of_the_lower_one():
     np.testing.assert_allclose(result.x_inner, mitsos_barton("3.19").inner_opt[0], atol=0.01)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_upper_objective_picks_the_point_of_a_circle(seed):
     result = solve(CIRCLE, max_evals=30_000, random_state=seed)
     assert CIRCLE.distance(result.x_outer, result.x_inner) < 0.05
@@ -95,6 +97,7 @@ def test_penalty_of_a_ridge_regression():
     np.testing.assert_allclose(result.x_inner, coefficients(result.x_outer[0]), atol=0.02)
 
 
+@pytest.mark.slow
 def test_penalty_of_a_lasso():
     X, y, _, _ = regression_data()
 
