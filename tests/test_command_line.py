@@ -58,6 +58,7 @@ def test_table_shows_our_values_and_those_of_the_paper(rows):
     assert f"{rows[0].distance[-1].mean():.1e}" in text
 
 
+@pytest.mark.slow
 def test_figure_is_written(rows, tmp_path):
     pytest.importorskip("matplotlib")
     figure_2d(rows, tmp_path / "new" / "figure.png")
@@ -269,6 +270,7 @@ def test_retries_repeat_what_has_failed(tmp_path, capsys):
     assert found_by(path, capsys)["failures"] == {}
 
 
+@pytest.mark.slow
 def test_report_saves_a_picture(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     path = write_problem(tmp_path)

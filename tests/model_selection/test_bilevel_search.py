@@ -259,6 +259,7 @@ def test_single_weights_leave_by_themselves():
     assert model.upper_ == np.count_nonzero(model.coef_) < 15
 
 
+@pytest.mark.slow
 def test_hidden_units_leave_as_a_whole():
     X, y = classes(60, 3)
     network = MLPClassifier((5,), solver="lbfgs", alpha=0.1, max_iter=2000, random_state=0)
@@ -397,6 +398,7 @@ def test_a_criterion_by_folds_has_the_same_folds_for_all_supports(folds):
     assert len(seen) == 2
 
 
+@pytest.mark.slow
 def test_a_criterion_by_folds_never_splits_a_group_while_tolerances_are_compared():
     X, y = numbers(48, 4)
     X[:, 0] = groups = np.arange(48) // 6

@@ -322,6 +322,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_run_does_not_depend_on_the_number_of_threads():
     digests = []
     for threads in ("1", "2", None):

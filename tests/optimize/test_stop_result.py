@@ -319,6 +319,7 @@ def test_intermediate_result_leaves_out_the_history(make):
     assert same([light.x, light.nit], [full.x, full.nit])
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_over_2000_iterations():
     opt = SCB2OOptimizer(BOX * 5, n_particles=20, random_state=0, tol=0.0)
     advance(opt, 20)

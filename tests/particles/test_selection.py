@@ -152,6 +152,7 @@ def test_small_beta_is_met_to_rounding_of_one(selector, problem):
     assert error <= 1e-12 * beta
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(problems())
 def test_logistic_weights_have_mean_beta_in_float32(problem):
@@ -163,6 +164,7 @@ def test_logistic_weights_have_mean_beta_in_float32(problem):
     assert abs(mean_weight(selection) - beta) <= 1e-5 * beta
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(problems())
 def test_gumbel_weights_have_mean_beta_in_float32(problem):
