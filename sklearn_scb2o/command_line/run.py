@@ -14,6 +14,7 @@ from typing import Any
 import joblib
 
 from ..optimize import minimize
+from ..optimize.journal import Journal
 from ..optimize.storage import locked
 from .external import ExternalProgram, ProgramError
 from .problem import Problem
@@ -119,7 +120,7 @@ def _stopped_by_signals(program: ExternalProgram) -> Iterator[list[int]]:
 
 
 def _journal(problem: Problem) -> Path:
-    return problem.checkpoint.with_name(f"{problem.checkpoint.name}.journal")
+    return Path(Journal(problem.checkpoint).path)
 
 
 def _ended(problem: Problem, why: str, program: ExternalProgram) -> RuntimeError:

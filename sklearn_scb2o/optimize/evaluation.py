@@ -237,11 +237,12 @@ class Evaluator:
     def _numbers(self, kind: str, value: Any, x: Floats) -> tuple[Any, ...]:
         """What an objective returned as floats, or of several points as arrays (n,)."""
         name = "upper" if kind == "G" else "lower"
-        returned = _pair(value, name) if kind == "LG" else (value,)
+        returned = pair(value, name) if kind == "LG" else (value,)
         return tuple(_numbers(v, x, name) if self._vectorized else _number(v, name) for v in returned)
 
 
-def _pair(value: Any, name: str) -> tuple[Any, Any]:
+def pair(value: Any, name: str) -> tuple[Any, Any]:
+    """L and G as a joint function returned them; None twice where it returned None, a failed evaluation."""
     try:
         low, up = value
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -11,6 +10,7 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
+from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
 from .loop import BatchLoop, TicketLoop
@@ -200,7 +200,7 @@ def minimize(
         if store is not None:
             _resume(store, runs, evaluator)
         stopped: tuple[int, str] | None = None
-        call_back = _as_callback(callback)
+        call_back = as_callback(callback, lambda result: (result.consensus.x,))
 
         def write() -> None:
             if store is not None:
@@ -219,7 +219,7 @@ def minimize(
                         bar.set_postfix(_figures(runs, evaluator))
                     if store is not None and store.is_due(runs.optimizer.n_iter):
                         runs.write(store, unsettled=loop.unsettled, evaluator=evaluator.state())
-                    if call_back is not None and call_back(runs):
+                    if call_back is not None and call_back(runs.intermediate_result()):
                         stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
                         break
             except KeyboardInterrupt:
@@ -295,29 +295,3 @@ def _figures(runs: Runs, evaluator: Evaluator) -> dict[str, Any]:
     }  # fmt: skip
     failed = sum(evaluator.failures.values())
     return {**figures, "failed": failed} if failed else figures
-
-
-def _as_callback(callback: Callable[..., Any] | None) -> Callable[[Runs], bool] | None:
-    """The callback in SciPy's manner: by the name of its parameter it gets the intermediate result or the point.
-
-    Returns whether it raised StopIteration.
-    """
-    if callback is None:
-        return None
-    try:
-        takes_result = set(inspect.signature(callback).parameters) == {"intermediate_result"}
-    except (TypeError, ValueError):
-        takes_result = False
-
-    def call(runs: Runs) -> bool:
-        result = runs.intermediate_result()
-        try:
-            if takes_result:
-                callback(intermediate_result=result)
-            else:
-                callback(result.consensus.x)
-        except StopIteration:
-            return True
-        return False
-
-    return call

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
+from .callback import as_callback
 from .minimize import INTERRUPTED, STOPPED_BY_CALLBACK
 from .nested import NestedOptimizer
 from .pairs import PairEvaluator
@@ -112,7 +112,7 @@ def minimize_nested(
         outer_bounds, inner_bounds, max_iter=max_iter, max_evals=max_evals, max_time=max_time, **options
     )
     evaluator = PairEvaluator(lower, upper, args, vectorized)
-    call_back = _as_callback(callback)
+    call_back = as_callback(callback, lambda result: (result.x_outer, result.x_inner))
     stopped: tuple[int, str] | None = None
     with tqdm(total=max_iter, disable=not disp, unit="it", desc="scb2o nested") as bar:
         try:
@@ -121,7 +121,7 @@ def minimize_nested(
                 bar.update()
                 if disp:
                     bar.set_postfix(_figures(optimizer.intermediate_result()))
-                if call_back is not None and call_back(optimizer):
+                if call_back is not None and call_back(optimizer.intermediate_result()):
                     stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
                     break
         except KeyboardInterrupt:
@@ -153,26 +153,3 @@ def _iterate(optimizer: NestedOptimizer, evaluator: PairEvaluator) -> None:
 def _figures(result: OptimizeResult) -> Mapping[str, Any]:
     """What the progress bar shows."""
     return {"evals": result.nfev_lower, "L": f"{result.lower_fun:.3g}", "G": f"{result.fun:.3g}"}
-
-
-def _as_callback(callback: Callable[..., Any] | None) -> Callable[[NestedOptimizer], bool] | None:
-    """The callback in SciPy's manner, by the name of its parameter; returns whether it raised StopIteration."""
-    if callback is None:
-        return None
-    try:
-        takes_result = set(inspect.signature(callback).parameters) == {"intermediate_result"}
-    except (TypeError, ValueError):
-        takes_result = False
-
-    def call(optimizer: NestedOptimizer) -> bool:
-        result = optimizer.intermediate_result()
-        try:
-            if takes_result:
-                callback(intermediate_result=result)
-            else:
-                callback(result.x_outer, result.x_inner)
-        except StopIteration:
-            return True
-        return False
-
-    return call

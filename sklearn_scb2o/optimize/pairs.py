@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .evaluation import pair
+
 Floats = NDArray[np.float64]
 
 
@@ -44,12 +46,13 @@ class PairEvaluator:
         self.nfev_lower += theta[..., 0].size
         self.nfev_upper += theta[..., 0].size
         if self._vectorized:
-            low, up = _pair(self._lower(*_batch(phi, theta), *self._args))
+            low, up = pair(self._lower(*_batch(phi, theta), *self._args), "lower")
             return _values(low, shape, "lower"), _values(up, shape, "lower")
         pairs = [
-            _pair(self._lower(p.copy(), t.copy(), *self._args)) for p, t in _rows(phi, theta, np.ones(shape, bool))
+            pair(self._lower(p.copy(), t.copy(), *self._args), "lower")
+            for p, t in _rows(phi, theta, np.ones(shape, bool))
         ]
-        low, up = (_numbers([pair[i] for pair in pairs], "lower").reshape(shape) for i in (0, 1))
+        low, up = (_numbers([values[i] for values in pairs], "lower").reshape(shape) for i in (0, 1))
         return low, up
 
     def lower(self, phi: Floats, theta: Floats) -> Floats:
@@ -91,18 +94,6 @@ def _batch(phi: Floats, theta: Floats) -> tuple[Floats, Floats]:
 def _rows(phi: Floats, theta: Floats, needed: NDArray[np.bool_]) -> Any:
     """The needed pairs of vectors."""
     return zip(phi[np.nonzero(needed)[0]], theta[needed], strict=True)
-
-
-def _pair(returned: Any) -> tuple[Any, Any]:
-    if returned is None:  # a failed evaluation
-        return np.nan, np.nan
-    try:
-        low, up = returned
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"lower returned {returned!r:.80}; without an upper function it must return the pair (L, G)"
-        ) from None
-    return low, up
 
 
 def _numbers(values: list[Any], name: str) -> Floats:
