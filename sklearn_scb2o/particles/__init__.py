@@ -9,17 +9,15 @@ from .adaptation import alpha_from_rank, contraction_rate, sigma_from_rate, tau_
 from .consensus import consensus_point, effective_sample_size, gibbs_weights
 from .dynamics import BOUNDARIES, NOISES, apply_boundary, coordinate_noise, diffusion, euler_maruyama_step
 from .selection import (
-    SELECTORS,
     OrderStatistics,
     Selection,
-    Selector,
-    check_selector,
     hard_quantile,
     hard_selection,
     order_statistics,
     soft_quantile,
     soft_selection,
 )
+from .selectors import SELECTORS, Selector, check_selector
 
 __all__ = [
     "BOUNDARIES",

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .offset import Sums
-
-if TYPE_CHECKING:
-    from .selection import Selector
+from .selectors import Selector
 
 Row = NDArray[Any]
 

@@ -16,14 +16,12 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .backend import Array, as_number, clamp, count_up, is_true_anywhere, log_as_floats, row_sum, row_total
-
-if TYPE_CHECKING:
-    from .selection import Selector
+from .selectors import Selector
 
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
 _PLAIN_STEPS = 8
