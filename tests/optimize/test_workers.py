@@ -422,7 +422,7 @@ def test_fast_evaluations_are_sent_several_at_a_time_and_slow_ones_are_not():
     with Counting(2) as executor, make_pool(executor, asynchronous=False) as pool:
         for x, sent in (
             (points(100), range(100, 101)),
-            (points(100), range(6, 30)),
+            (points(100), range(6, 60)),
             ([np.array([0.2])] * 12, range(5, 13)),
         ):
             executor.n = 0
@@ -430,16 +430,21 @@ def test_fast_evaluations_are_sent_several_at_a_time_and_slow_ones_are_not():
             assert executor.n in sent
 
 
-def test_a_slow_one_among_fast_ones_does_not_hold_them_back():
+def test_a_slow_one_is_returned_without_those_that_were_sent_behind_it():
+    slow_one_is_back = threading.Event()
+
     def simulator(x):
         if x[0] == 100:
-            time.sleep(0.8)
-        return threading.get_ident()
+            time.sleep(0.6)
+        return x[0] >= 100 or slow_one_is_back.wait(10)
 
-    with ThreadPoolExecutor(2) as executor, make_pool(executor, asynchronous=False) as pool:
-        values(pool, Call(simulator), points(100))
-        idents = values(pool, Call(simulator), [np.array([float(100 if i == 0 else i)]) for i in range(100)])
-    assert idents.count(idents[0]) < 20
+    with ThreadPoolExecutor(1) as executor, make_pool(executor, asynchronous=False) as pool:
+        values(pool, Call(simulator), [np.array([101.0])] * 100)
+        for i in range(5):
+            pool.submit((i, "L"), Call(simulator), np.array([0.0 if i else 100.0]))
+        assert pool.next()[0] == (0, "L")
+        slow_one_is_back.set()
+        assert all(pool.next()[1].value for _ in range(4))
 
 
 @slow
