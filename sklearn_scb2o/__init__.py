@@ -3,7 +3,7 @@
 import importlib
 import typing
 
-from . import baselines, particles, problems, theory
+from . import baselines, particles, plotting, problems, theory
 from .exceptions import CheckpointError, SCB2OWarning
 from .optimize import NestedOptimizer, SCB2OOptimizer, minimize, minimize_nested
 
@@ -24,6 +24,7 @@ __all__ = [
     "minimize_nested",
     "model_selection",
     "particles",
+    "plotting",
     "problems",
     "theory",
 ]

@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "sklearn_scb2o"
 # a package may import from those before it, and from itself
 LAYERS = ("particles", "optimize", "model_selection")
-ON_TOP = ("problems", "coupling", "theory", "baselines", "reproduce", "command_line", "__main__")
+ON_TOP = ("problems", "coupling", "theory", "baselines", "plotting", "reproduce", "command_line", "__main__")
 
 PUBLIC = [
     "sklearn_scb2o",
-    *(f"sklearn_scb2o.{name}" for name in (*LAYERS, "problems", "baselines", "command_line")),
+    *(f"sklearn_scb2o.{name}" for name in (*LAYERS, "problems", "baselines", "plotting", "command_line")),
 ]
 
 
