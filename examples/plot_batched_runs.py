@@ -3,8 +3,8 @@ Several runs at once, and restarts
 ==================================
 
 A swarm is a random thing: one that is too small may end at the wrong place. Several runs side by side say how reliable
-a setting is, and the best of them is better than any one; their points are evaluated together, as one batch. Restarts
-spend what a run has left over on another one, with a larger population.
+a setting is, and the best of them may be right where most are not; their points are evaluated together, as one batch.
+Restarts spend what a run has left over on another one, with a larger population.
 
 The problem: the smallest value of a rotated Ackley function, which has many local minima, on the unit sphere of
 eight dimensions, which is known only through a function that is 0 there.
@@ -59,9 +59,7 @@ plt.show()
 # Restarts: a run that has converged, here to a hundredth of its first spread, is followed by one with twice as many
 # particles, as long as there are evaluations left.
 
-result = minimize(
-    *objectives, vectorized=True, n_particles=40, tol=1e-2, restarts=3, max_evals=60_000, random_state=0
-)
+result = minimize(*objectives, vectorized=True, n_particles=40, tol=1e-2, restarts=3, max_evals=60_000, random_state=0)
 print(f"\nrestarts, {result.nfev:,} evaluations together")
 print("run   particles   iterations         L         G   distance")
 for k, run in enumerate(result.runs):

@@ -7,40 +7,60 @@ circle and on a star, both given only through a lower objective that is 0 there:
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 
-from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o import minimize
+from sklearn_scb2o.plotting import ParticlesDisplay
 from sklearn_scb2o.problems import circle, star
 
 # %%
-# One run on each problem with the defaults, 5,000 evaluations. We keep the population at a few moments to draw it.
+# One run on each problem with the defaults, 5,000 evaluations. A callback keeps the state after each iteration.
 
-moments = (1, 10, 25, 50)
-fig, axes = plt.subplots(2, len(moments), figsize=(12, 6.2), layout="constrained", sharex=True, sharey=True)
-grid = np.stack(np.meshgrid(np.linspace(-2, 2, 501), np.linspace(-2, 2, 501)), axis=-1)
 
-for line, problem in zip(axes, (circle(), star()), strict=True):
-    optimizer = SCB2OOptimizer(problem.bounds, random_state=1, max_evals=5_000)
-    while not optimizer.stop():
-        x = optimizer.ask()
-        optimizer.tell(problem.lower(x), problem.upper(x))
-        if optimizer.n_iter in moments:
-            ax = line[moments.index(optimizer.n_iter)]
-            ax.contourf(*np.moveaxis(grid, -1, 0), problem.upper(grid), levels=20, cmap="Blues_r", alpha=0.7)
-            ax.contourf(*np.moveaxis(grid, -1, 0), np.sqrt(problem.lower(grid)), levels=[0, 0.05], colors="black")
-            ax.plot(*x.T, ".", color="tab:orange", ms=4)
-            ax.plot(*problem.x_opt, "*", color="tab:red", ms=16, mec="white")
-            ax.plot(*optimizer.consensus, "P", color="black", ms=7, mec="white")
-            ax.set(title=f"{problem.name}, iteration {optimizer.n_iter}", xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
-    c = optimizer.consensus
-    print(
-        f"{problem.name:>6}: consensus ({c[0]:.4f}, {c[1]:.4f}), distance to the solution {problem.distance(c):.1e}, "
-        f"L = {problem.lower(c):.1e}, G - G* = {problem.upper(c) - problem.upper_opt:+.1e}"
-    )
-    assert problem.distance(c) < 1e-2
+def run(problem):
+    frames = []
+
+    def keep(intermediate_result):
+        frames.append(intermediate_result)
+
+    options = {"vectorized": True, "max_evals": 5_000, "random_state": 1, "callback": keep}
+    return minimize(problem.lower, problem.upper, problem.bounds, **options), frames
+
 
 # %%
-# Orange: the particles. Black cross: the consensus. Red star: the solution. The black line is where L is smallest,
-# the shade is the Ackley function.
+# We draw a few of these states.
+
+moments = (1, 10, 25, 49)
+view = {"legend": False, "colorbar": False}
+fig, axes = plt.subplots(2, len(moments), figsize=(12, 6.2), layout="constrained", sharex=True, sharey=True)
+
+for line, problem in zip(axes, (circle(), star()), strict=True):
+    result, frames = run(problem)
+    states = [frames[k - 1] for k in moments]
+    display = ParticlesDisplay.from_result(
+        states,
+        problem.lower,
+        problem.upper,
+        [(-2, 2), (-2, 2)],
+        vectorized=True,
+        grid_resolution=400,
+        x_opt=problem.x_opt,
+        ax=line[0],
+        frame=0,
+        **view,
+    )
+    for frame in range(1, len(moments)):
+        display.plot(line[frame], frame=frame, **view)
+    print(
+        f"{problem.name:>6}: found ({result.x[0]:.4f}, {result.x[1]:.4f}), distance to the solution "
+        f"{problem.distance(result.x):.1e}, L = {result.lower_fun:.1e}, G - G* = {result.fun - problem.upper_opt:+.1e}"
+    )
+    assert problem.distance(result.x) < 1e-2
+for ax in axes.flat:
+    ax.label_outer()
+
+# %%
+# Orange: the particles. Black cross: the consensus; diamond: the best point evaluated. White star: the solution. The
+# black line is where L is smallest, the shade is the Ackley function. With all of ``frames``,
+# ``display.animate("star.gif")`` would show every iteration.
 
 plt.show()

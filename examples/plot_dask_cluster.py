@@ -22,8 +22,9 @@ from dask.distributed import Client, LocalCluster
 from scipy.integrate import solve_ivp
 
 from sklearn_scb2o import minimize
+from sklearn_scb2o.plotting import ParallelCoordinatesDisplay
 
-NAMES = ("temperature at the beginning [K]", "temperature at the end [K]", "hours", "A [kg]")
+NAMES = ("K at the beginning", "K at the end", "hours", "kg of A")
 BOUNDS = [(300.0, 400.0), (300.0, 400.0), (0.5, 12.0), (50.0, 500.0)]
 
 
@@ -57,6 +58,11 @@ def simulate(design):
 
 
 def main():
+    states = []
+
+    def keep(intermediate_result):
+        states.append(intermediate_result)
+
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         began = time.perf_counter()
         result = minimize(
@@ -65,28 +71,22 @@ def main():
             workers=client.get_executor(),
             asynchronous=True,
             on_error="fail",
+            callback=keep,
             n_particles=50,
-            max_evals=2_000,
+            max_evals=1_000,
             lower_tol=1e-6,
             random_state=0,
         )
         seconds = time.perf_counter() - began
     (_, product, waste), heat = reactor(result.x)
     print(f"{result.nfev} simulations in {seconds:.1f} s, {result.n_failed} failed")
-    print("\n".join(f"{name:<34}{value:8.1f}" for name, value in zip(NAMES, result.x, strict=True)))
+    print("\n".join(f"{name:<20}{value:8.1f}" for name, value in zip(NAMES, result.x, strict=True)))
     print(
         f"{product:.1%} product, {waste:.1%} waste, {heat:.1f} kW, cost {result.fun:.3f} per kg, "
         f"L = {result.lower_fun:.1e}"
     )
 
-    _, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    axes[0].semilogy(result.history["spread"])
-    axes[0].set(xlabel="iteration", ylabel="spread of the designs")
-    points = result.population.x[result.population.lower <= 1e-6]
-    axes[1].scatter(points[:, 2], points[:, 3], s=12, label="designs without violation")
-    axes[1].plot(*result.x[2:], "*", markersize=12, label="the cheapest")
-    axes[1].set(xlabel=NAMES[2], ylabel=NAMES[3])
-    axes[1].legend()
+    ParallelCoordinatesDisplay.from_result(states, BOUNDS, names=NAMES, lower_tol=1e-6)
     plt.show()
 
 

@@ -62,7 +62,7 @@ for seed in range(3):
         ),
         "reweighed rows": unweighted,
         **{
-            f"within {tol:.1%}": BilevelSearchCV(model, upper=gap, lower_tol=tol, max_iter=100, random_state=0)
+            f"within {tol:.1%}": BilevelSearchCV(model, upper=gap, lower_tol=tol, max_iter=50, random_state=0)
             for tol in tolerances
         },
     }

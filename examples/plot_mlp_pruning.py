@@ -29,8 +29,8 @@ search.fit(X_train, y_train)
 pruned = search.best_estimator_
 
 # %%
-# The largest weights of the full network, as few as the same training objective allows. A weight space is the network as
-# a vector, with its training objective.
+# The largest weights of the full network, as few as the same training objective allows. A weight space is the network
+# as a vector, with its training objective.
 
 space = make_weight_space(full, X_train, y_train)
 w = space.weights_of(full)
@@ -47,11 +47,13 @@ def weights_of(network):
     return sum(np.count_nonzero(coef) for coef in network.coefs_)
 
 
-print(f"{'network':<24} {'weights':>8} {'training objective':>19} {'test accuracy':>14}")
-print(f"{'full':<24} {weights_of(full):>8} {search.lower_min_:>19.4f} {full.score(X_test, y_test):>14.3f}")
+rows = [("full", weights_of(full), search.lower_min_, full.score(X_test, y_test))]
 space.put(path[removed], full)
-print(f"{'its largest weights':<24} {weights_of(full):>8} {objectives[removed]:>19.4f} {full.score(X_test, y_test):>14.3f}")
-print(f"{'BilevelSearchCV':<24} {weights_of(pruned):>8} {search.lower_:>19.4f} {pruned.score(X_test, y_test):>14.3f}")
+rows.append(("its largest weights", weights_of(full), objectives[removed], full.score(X_test, y_test)))
+rows.append(("BilevelSearchCV", weights_of(pruned), search.lower_, pruned.score(X_test, y_test)))
+print("network               weights   training objective   test accuracy")
+for row in rows:
+    print("{:<20} {:8}   {:18.4f}   {:13.3f}".format(*row))
 assert weights_of(pruned) < 0.5 * weights_of(full)
 
 # %%

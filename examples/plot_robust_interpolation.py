@@ -75,9 +75,7 @@ assert np.mean((X @ search.coef_ - y) ** 2) < 2e-6 * np.mean(y**2)
 # The absolute weights in descending order: the smallest norm relies on few sensors, the others spread the load.
 
 fig, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-for (name, w), color, style in zip(
-    models.items(), ("#808080", "#0072B2", "#D55E00"), ("s--", "o-", "x:"), strict=True
-):
+for (name, w), color, style in zip(models.items(), ("#808080", "#0072B2", "#D55E00"), ("s--", "o-", "x:"), strict=True):
     ax.plot(np.arange(1, d + 1), np.sort(np.abs(w))[::-1], style, color=color, ms=5, label=name)
 ax.set(xlabel="sensors, in order of their weight", ylabel="absolute weight", ylim=(0, None))
 ax.legend(frameon=False)

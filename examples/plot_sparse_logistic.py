@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_scb2o import BilevelSearchCV
 from sklearn_scb2o.model_selection import make_weight_space
+from sklearn_scb2o.plotting import SelectionPathDisplay
 
 data = load_breast_cancer()
 X, y = StandardScaler().fit_transform(data.data), data.target
@@ -54,23 +55,19 @@ for row in zip(tolerances, ours, by_l1, strict=True):
     print("{:9.0%}   {:15d}   {:17d}".format(*row))
 assert all(a <= b for a, b in zip(ours, by_l1, strict=True))
 
+fig, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
+ax.semilogx(tolerances, by_l1, "s--", color="#808080", label="L1 path, refitted")
+ax.semilogx(tolerances, ours, "o-", color="#0072B2", label="BilevelSearchCV")
+ax.set(xlabel="tolerance of the training objective", ylabel="features", ylim=(0, None))
+ax.legend(frameon=False)
+
 # %%
 # Several tolerances are compared by cross-validation. The one-standard-error rule takes the largest tolerance, that is
 # the sparsest model, that predicts about as well as the best.
 
 search = BilevelSearchCV(plain, lower_tol=tolerances, scoring="neg_log_loss", refit="1se", cv=5, random_state=0)
 search.fit(X, y)
-scores, spread = search.cv_results_["mean_test_score"], search.cv_results_["std_test_score"] / np.sqrt(5)
 print(f"\nchosen: {search.best_params_['lower_tol']:.0%}, {search.n_features_selected_} features:")
 print(", ".join(data.feature_names[search.support_]))
-
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-left.semilogx(tolerances, by_l1, "s--", color="tab:gray", label="L1 path, refitted")
-left.semilogx(tolerances, ours, "o-", color="tab:blue", label="BilevelSearchCV")
-left.set(xlabel="tolerance of the training objective", ylabel="features", ylim=(0, None), title="All rows")
-left.legend(frameon=False)
-right.errorbar(tolerances, -scores, spread, fmt="o-", color="tab:blue", capsize=3)
-right.axvline(search.best_params_["lower_tol"], color="tab:orange", label="one-standard-error choice")
-right.set(xscale="log", xlabel="tolerance of the training objective", ylabel="log loss", title="Held-out folds")
-right.legend(frameon=False)
+SelectionPathDisplay.from_estimator(search, negate_score=True)
 plt.show()

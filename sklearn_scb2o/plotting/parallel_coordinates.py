@@ -143,7 +143,7 @@ class ParallelCoordinatesDisplay:
         -------
         self
         """
-        (ax,) = make_axes(self, ax, size=(max(5.6, 1.0 * len(self.names) + 1.5), 3.8))
+        (ax,) = make_axes(self, ax, size=(max(5.6, 1.3 * len(self.names) + 1.5), 3.8))
         from matplotlib.collections import LineCollection
 
         at = np.arange(len(self.names))

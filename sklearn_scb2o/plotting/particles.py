@@ -196,7 +196,8 @@ class ParticlesDisplay:
             least, at = np.nanmin(self.lower), self.lower.ravel()[inside].max()
             levels = [least - max(at - least, np.finfo(float).tiny), at + 1e-9 * max(at - least, abs(at), 1e-300)]
             L = np.ma.masked_invalid(self.lower)
-            self.theta_ = ax.contourf(self.xx0, self.xx1, L, levels=levels, colors=[BLACK])
+            self.theta_ = ax.contourf(self.xx0, self.xx1, L, levels=levels, colors=[BLACK], alpha=0.4)
+            ax.contour(self.xx0, self.xx1, L, levels=levels[1:], colors=[BLACK], linewidths=1.3)
         point = {"linestyle": "none", "markeredgecolor": "white", "zorder": 4}
         small = {"markersize": 4.5, "markeredgecolor": BLACK, "markeredgewidth": 0.4, "zorder": 3}
         (self.particles_,) = ax.plot([], [], "o", color=ORANGE, **{**point, **small}, label="particles")
@@ -204,7 +205,7 @@ class ParticlesDisplay:
         (self.incumbent_,) = ax.plot([], [], "D", color=BLACK, markersize=7, **point, label="best point evaluated")
         if self.x_opt is not None:
             optimum = np.asarray(self.x_opt, dtype=float)[list(self.coordinates)]
-            ax.plot(*optimum, "*", color="white", markeredgecolor=BLACK, markersize=15, zorder=5, label="solution")
+            ax.plot(*optimum, "*", color="white", markeredgecolor=BLACK, markersize=15, zorder=3.5, label="solution")
         self.ax_, self.figure_ = ax, ax.figure
         low, high = (self.xx0.min(), self.xx1.min()), (self.xx0.max(), self.xx1.max())
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=names[0], ylabel=names[1])
@@ -212,7 +213,12 @@ class ParticlesDisplay:
         if colorbar:
             self.figure_.colorbar(self.shade_, ax=ax, label="G")
         if legend:
-            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False, fontsize="small")
+            from matplotlib.patches import Patch
+
+            near = Patch(facecolor=(0.0, 0.0, 0.0, 0.4), edgecolor=BLACK, label="near-minimisers of L")
+            handles = [*ax.get_legend_handles_labels()[0], near]
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12), "ncols": 2}
+            ax.legend(handles=handles, **place, frameon=False, fontsize="small")
         return self
 
     def animate(self, path: Any = None, *, fps: int = 5) -> Any:

@@ -1,0 +1,86 @@
+"""
+A program that is not Python
+============================
+
+The simulator is written in C: from length, mass and friction it integrates the swing of a pendulum, and prints how far
+that is from a recorded one, and what the pendulum costs. Of all pendulums that swing like the record, which one is the
+cheapest? The record determines the length, and the ratio of friction and mass, not the two. A file in the folder
+`external_program`, `problem.toml`, says how the program is started and read; the rest is done on the command line.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o.plotting import ConvergenceDisplay, ParticlesDisplay
+
+here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
+source = here / "external_program"
+print((source / "problem.toml").read_text())
+
+# %%
+# ``make`` and ``scb2o run problem.toml``, here in a copy of the folder. The program is started 2,000 times.
+
+folder = tempfile.TemporaryDirectory()
+copy = Path(folder.name, "external_program")
+shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*.scb2o*", "pendulum"))
+
+
+def call(*command):
+    print("$", " ".join(command))
+    return subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True).stdout
+
+
+scb2o = (sys.executable, "-m", "sklearn_scb2o")
+call("make")
+call(*scb2o, "run", "problem.toml", "--max-evals", "2000", "--no-progress")
+print(call(*scb2o, "report", "problem.toml", "--no-picture"))
+
+# %%
+# The state of the run is a checkpoint of the optimizer, and can be looked at in Python. Mass and friction were searched
+# on a logarithmic scale.
+
+optimizer = SCB2OOptimizer.load(copy / "problem.scb2o")
+result = optimizer.result
+length, mass, friction = result.x[0], *np.exp(result.x[1:])
+print(f"length {length:.3f} m, mass {mass:.3f} kg, friction {friction:.4f} N m s, ratio {friction / mass:.4f}")
+assert abs(length - 1.2) < 0.02
+assert abs(friction / mass - 0.125) < 0.01
+
+# %%
+# The particles at the end, above misfit and price of pendulums of the length that was found: those in the black valley
+# swing like the record, and the cheapest of them is wanted. The valley follows a constant ratio of friction and mass.
+
+
+def simulate(x):
+    arguments = (x[0], *np.exp(x[1:]))
+    answer = json.loads(subprocess.check_output([copy / "pendulum", copy / "record.txt", *map(str, arguments)]))
+    return answer["misfit"], answer["price"]["total"]
+
+
+box = np.stack([optimizer.bounds.lb, optimizer.bounds.ub], axis=1)
+display = ParticlesDisplay.from_result(
+    result,
+    simulate,
+    None,
+    box[1:],
+    grid_resolution=50,
+    coordinates=(1, 2),
+    lower_tol=0.01,
+    names=("log mass", "log friction"),
+)
+display.figure_.axes[-1].set_ylabel("price")
+folder.cleanup()
+
+# %%
+# L and G at the consensus, in the course of the run.
+
+ConvergenceDisplay.from_result(result, metrics=["lower", "upper", "spread"])
+plt.show()
