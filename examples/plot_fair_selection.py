@@ -46,7 +46,7 @@ def balancing_weights(y, colour):
     return weights
 
 
-tolerances = (0.005, 0.01, 0.03)
+tolerances = (0.01, 0.03)
 rows = {}
 for seed in range(3):
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
@@ -62,7 +62,7 @@ for seed in range(3):
         ),
         "reweighed rows": unweighted,
         **{
-            f"within {tol:.1%}": BilevelSearchCV(model, upper=gap, lower_tol=tol, max_iter=50, random_state=0)
+            f"within {tol:.0%}": BilevelSearchCV(model, upper=gap, lower_tol=tol, max_iter=50, random_state=0)
             for tol in tolerances
         },
     }
@@ -76,7 +76,7 @@ print("model                gap in release   balanced accuracy   (held-out rows,
 for name, values in rows.items():
     (g, a), (dg, da) = np.mean(values, axis=0), np.std(values, axis=0)
     print(f"{name:20} {g:7.3f} +- {dg:.3f}   {a:10.3f} +- {da:.3f}")
-assert np.mean(rows["within 3.0%"], axis=0)[0] < 0.5 * np.mean(rows["plain"], axis=0)[0]
+assert np.mean(rows["within 3%"], axis=0)[0] < 0.5 * np.mean(rows["plain"], axis=0)[0]
 
 # %%
 # Every model within the tolerance fits the data about as well, yet they treat people very differently.
@@ -84,8 +84,8 @@ assert np.mean(rows["within 3.0%"], axis=0)[0] < 0.5 * np.mean(rows["plain"], ax
 fig, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
 for name, values in rows.items():
     (g, a), (dg, da) = np.mean(values, axis=0), np.std(values, axis=0)
-    color = "tab:blue" if name.startswith("within") else "tab:gray"
-    ax.errorbar(g, a, da, dg, fmt="o", color=color, capsize=3)
+    color, marker = ("#0072B2", "o") if name.startswith("within") else ("#808080", "s")
+    ax.errorbar(g, a, da, dg, fmt=marker, color=color, capsize=3)
     ax.annotate(name, (g, a), xytext=(5, 5), textcoords="offset points")
 ax.set(xlabel="gap between the rates of predicted release", ylabel="balanced accuracy", xlim=(0, None))
 plt.show()

@@ -1,14 +1,11 @@
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
-
-matplotlib = pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(autouse=True)
 def _one_style():
-    import matplotlib.pyplot as plt
-
-    with matplotlib.rc_context():
-        matplotlib.use("agg")
-        plt.style.use("default")
+    mpl.use("agg")
+    with plt.style.context("default"):
         yield
     plt.close("all")
