@@ -81,8 +81,8 @@ class ConvergenceDisplay:
         Parameters
         ----------
         result : OptimizeResult or list of OptimizeResult
-            Of `minimize`, `minimize_nested` or an optimizer. The evaluations of a run are spread evenly over its
-            iterations, where the history does not have them. A run that ended before others keeps its last values.
+            Of `minimize`, `minimize_nested` or an optimizer. A run that ended before others keeps its last values. An
+            iteration takes as many evaluations as a batch has points: those of consensus points are not counted.
         ax, **options
             As for `plot`.
 
@@ -262,10 +262,13 @@ def _table(columns: dict[str, Any], evaluations: Any) -> dict[str, NDArray[np.fl
 
 
 def _evaluations(run: Any) -> Any:
-    """Evaluations of L after each iteration, (n_iterations, n_runs); None where the history has them."""
+    """Evaluations of L after each iteration, (n_iterations, n_runs or 1); None where the history has them."""
     if "nfev_lower" in run.history:
         return None
-    return np.arange(1, run.nit + 1)[:, None] / run.nit * np.atleast_1d(run.nfev_lower)
+    iterations, population = np.arange(1, run.nit + 1)[:, None], run.get("population")
+    if population is not None and population.lower is not None:
+        return iterations * np.shape(population.lower)[-1]
+    return iterations / run.nit * np.atleast_1d(run.nfev_lower)
 
 
 def _padded(values: NDArray[np.float64], n: int) -> NDArray[np.float64]:

@@ -164,7 +164,7 @@ class ParticlesDisplay:
         ax: Any = None,
         *,
         frame: int = -1,
-        names: Any = ("x0", "x1"),
+        names: Any = None,
         cmap: Any = "Blues_r",
         colorbar: bool = True,
         legend: bool = True,
@@ -177,7 +177,7 @@ class ParticlesDisplay:
             By default a new figure.
         frame : int
             Which of the results.
-        names : pair of str
+        names : pair of str, optional
             Of the coordinates.
         cmap : str or Colormap
             Colours of G.
@@ -206,6 +206,7 @@ class ParticlesDisplay:
         if self.x_opt is not None:
             optimum = np.asarray(self.x_opt, dtype=float)[list(self.coordinates)]
             ax.plot(*optimum, "*", color="white", markeredgecolor=BLACK, markersize=15, zorder=3.5, label="solution")
+        names = [f"x{i}" for i in self.coordinates] if names is None else names
         self.ax_, self.figure_ = ax, ax.figure
         low, high = (self.xx0.min(), self.xx1.min()), (self.xx0.max(), self.xx1.max())
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=names[0], ylabel=names[1])

@@ -31,7 +31,13 @@ def test_the_curves_are_the_columns_of_the_history():
         assert line.get_ydata() == pytest.approx(result.history[name])
 
 
-def test_evaluations_are_spread_over_the_iterations():
+@pytest.mark.parametrize("options", [{}, {"polish": True}, {"n_runs": 2}])
+def test_an_iteration_takes_the_evaluations_of_its_batch(options):
+    display = ConvergenceDisplay.from_result(run_circle(**options), metrics="spread")
+    assert display.lines_["spread"].get_xdata() == pytest.approx(20 * np.arange(1, 13))
+
+
+def test_without_a_population_evaluations_are_spread_over_the_iterations():
     display = ConvergenceDisplay.from_result(make_run({"spread": [3, 2, 1, 1]}, 80))
     assert display.lines_["spread"].get_xdata() == pytest.approx([20, 40, 60, 80])
 

@@ -64,6 +64,17 @@ def test_a_region_where_l_is_smallest_is_drawn_as_a_whole():
     assert across.max() == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize("value", [-5.0, 0.0, 5.0])
+def test_objectives_that_are_the_same_everywhere_can_be_drawn(value):
+    def constant(x):
+        return np.full(len(x), value)
+
+    display = ParticlesDisplay.from_result(make_result(spiral(3)), constant, constant, BOX, vectorized=True)
+    across = np.concatenate([path.vertices for path in display.theta_.get_paths()])[:, 0]
+    assert (across.min(), across.max()) == (-2, 2)
+    display.figure_.canvas.draw()
+
+
 def test_failed_evaluations_leave_holes():
     def fails(x):
         return None if x[0] > 0 else ring(x)
@@ -78,6 +89,7 @@ def test_other_coordinates_are_those_of_the_result():
     display = draw(make_result(x), coordinates=(2, 0))
     assert display.lower == pytest.approx((display.xx0**2 + display.xx1**2 + x[:, 1].mean() ** 2 - 1) ** 2)
     assert display.particles_.get_xydata() == pytest.approx(x[:, [2, 0]])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x2", "x0")
 
 
 def test_without_bounds_all_particles_are_in_the_picture():
