@@ -50,7 +50,7 @@ for n_particles in (25, 50, 100):
     ).axes_
 
 # %%
-# Lines: the median of the runs. Bands: all but the best and the worst tenth of them. Small swarms are faster, and some
+# Lines: the median of the runs. Bands: all but the best and the worst tenth of them. Small swarms are faster, and more
 # of them end at another local minimum.
 
 plt.show()

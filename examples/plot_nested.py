@@ -68,15 +68,18 @@ assert validation_error(None, exact) < grid.min() + 0.005
 
 history = result.history
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-shade = left.contourf(ticks, ticks, grid, levels=np.linspace(grid.min(), grid.min() + 0.3, 21), extend="max")
+shade = left.contourf(
+    ticks, ticks, grid, levels=np.linspace(grid.min(), grid.min() + 0.3, 21), extend="max", cmap="cividis"
+)
 fig.colorbar(shade, ax=left, label="validation error")
-left.plot(*history["x_outer"].T, ".-", color="tab:orange", linewidth=0.8, label="outer consensus")
-left.plot(*result.x_outer, "x", color="white", markersize=10, markeredgewidth=2, label="result")
-left.plot(ticks[column], ticks[row], "*", color="tab:red", markersize=12, label="grid")
+edge = {"markeredgecolor": "white", "linestyle": "none"}
+left.plot(*history["x_outer"].T, "o-", color="#E69F00", markeredgecolor="black", linewidth=1.0, label="outer consensus")
+left.plot(*result.x_outer, "D", color="black", markersize=8, label="result", **edge)
+left.plot(ticks[column], ticks[row], "*", color="#D55E00", markersize=15, label="grid", **edge)
 left.set(xlabel="log10 penalty of body measures", ylabel="log10 penalty of serum values", xlim=(-3, 2), ylim=(-3, 2))
 left.legend(loc="lower right")
-right.plot(history["nfev_lower"], history["upper"], ".-", color="tab:orange", label="outer consensus")
-right.axhline(grid.min(), color="tab:red", linewidth=0.8, label="grid of 3,721 exact fits")
+right.plot(history["nfev_lower"], history["upper"], "o-", color="#0072B2", markersize=4, label="outer consensus")
+right.axhline(grid.min(), color="#D55E00", linestyle="--", label="grid of 3,721 exact fits")
 right.set(xlabel="evaluations of the training objective", ylabel="validation error")
 right.legend(frameon=False)
 plt.show()
