@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..particles.backend import to_numpy
+from .archive import Seen
 from .evaluation import Evaluator
 from .optimizer import SCB2OOptimizer
 from .workers import Key
@@ -24,15 +25,18 @@ class BatchLoop:
         Whose points, by whose values.
     budget : int or None
         Evaluations of L at most, with one left for the consensus point of each run.
+    seen : Seen or None
+        Where points and values are kept.
     track_consensus : bool
         Whether the consensus is evaluated in each iteration.
     """
 
     def __init__(
-        self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, track_consensus: bool
-    ) -> None:
+        self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, seen: Seen | None,
+        track_consensus: bool,
+    ) -> None:  # fmt: skip
         self._optimizer, self._evaluator = optimizer, evaluator
-        self._budget, self._track = budget, track_consensus
+        self._budget, self._seen, self._track = budget, seen, track_consensus
 
     def __iter__(self) -> Iterator[None]:
         optimizer, evaluator = self._optimizer, self._evaluator
@@ -43,7 +47,10 @@ class BatchLoop:
             def needs_upper(L: Any, shape: Any = shape) -> Any:
                 return to_numpy(optimizer.needs_upper(L.reshape(shape))).reshape(-1)
 
-            L, G = evaluator.batch(x.reshape(-1, x.shape[-1]), evaluator.n_asked, needs_upper)
+            points = x.reshape(-1, x.shape[-1])
+            L, G = evaluator.batch(points, evaluator.n_asked, needs_upper)
+            if self._seen is not None:
+                self._seen.add(points, L, G)
             optimizer.tell(L.reshape(shape), G.reshape(shape))
             if self._track:
                 evaluate_consensus(optimizer, evaluator)
@@ -67,12 +74,14 @@ class TicketLoop:
 
     Parameters
     ----------
-    optimizer, evaluator, budget
+    optimizer, evaluator, budget, seen
         As for `BatchLoop`.
     """
 
-    def __init__(self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None) -> None:
-        self._optimizer, self._evaluator, self._budget = optimizer, evaluator, budget
+    def __init__(
+        self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, seen: Seen | None
+    ) -> None:
+        self._optimizer, self._evaluator, self._budget, self._seen = optimizer, evaluator, budget, seen
         self._points: dict[int, np.ndarray] = {}  # that are out
         self._lower: dict[int, float] = {}  # those whose upper value is being evaluated
 
@@ -107,9 +116,11 @@ class TicketLoop:
             self._lower[number] = values[0]
             self._evaluator.submit("G", number, self._points[number])
             return
-        del self._points[number]
+        x = self._points.pop(number)
         lower = self._lower.pop(number) if kind == "G" else values[0]
         upper = np.nan if kind == "L" else values[-1]
+        if self._seen is not None:
+            self._seen.add(x[None], np.array([lower]), np.array([upper]))
         self._optimizer.tell([lower], [upper], ids=[number])
 
     @property

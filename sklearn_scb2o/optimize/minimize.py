@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
+from .archive import Archive, Seen
 from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
+from .hybrid import FIRST_SHARE, N_PARTICLES, Hybrid
 from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
@@ -26,8 +28,9 @@ _log = logging.getLogger("sklearn_scb2o")
 
 #: Iterations where neither max_iter, max_evals nor max_time is given.
 DEFAULT_MAX_ITER = 1000
-STOPPED_BY_CALLBACK, INTERRUPTED = 6, 7
-POLISHED = ("x", "fun", "lower_fun")  # fields of the result of a local search
+INTERRUPTED = 7
+STOPPED = 6, "the callback stopped the run (StopIteration)"
+IMPROVED = ("x", "fun", "lower_fun")  # fields of the result that local searches change
 
 
 def minimize(
@@ -50,6 +53,7 @@ def minimize(
     checkpoint_every: int = 10,
     callback: Callable[..., Any] | None = None,
     track_consensus: bool = False,
+    local_search: bool = False,
     polish: bool = False,
     disp: bool = False,
     preset: str | None = None,
@@ -114,6 +118,12 @@ def minimize(
         as ``callback(x)`` with the consensus point; of several runs, those of the best so far. May raise StopIteration.
     track_consensus : bool
         Evaluate the consensus point in each iteration, for the history; otherwise once, at the end.
+    local_search : bool
+        Let local searches take turns with swarms of 50 particles: the first swarm has a quarter of `max_evals`; the
+        searches start from its good points, by differences where the objectives are smooth and by quadratic models
+        elsewhere, and what is left is for further swarms and searches. By far the best answer for a number of
+        evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-9 of its
+        usual excess.
     polish : bool
         End with a local search by COBYQA from the result: G is minimised subject to L not above the value reached.
         It takes what is left of `max_evals`, at most 100 (d + 1) evaluations, and never makes the result worse.
@@ -187,7 +197,14 @@ def minimize(
         )
     make = SCB2OOptimizer.from_paper if preset else SCB2OOptimizer
     random_state = settled_seed(options.pop("random_state", None))
+    if local_search:
+        options.setdefault("n_particles", N_PARTICLES)
     optimizer = make(bounds, n_runs=n_runs, random_state=random_state, **options)
+    seen = Seen() if local_search else None
+    swarm_budget = budget
+    if budget is not None and local_search:
+        least = 2 * n_runs * (optimizer.batch_size + 1)
+        swarm_budget = min(budget, max(int(FIRST_SHARE * budget), least))
     runs = Runs(optimizer, random_state, restarts, restart_growth)
     with (
         nullcontext() if checkpoint is None else Checkpoint.locked(checkpoint, checkpoint_every) as store,
@@ -198,42 +215,49 @@ def minimize(
         ) as evaluator,
     ):  # fmt: skip
         if store is not None:
-            _resume(store, runs, evaluator)
-        stopped: tuple[int, str] | None = None
+            _resume(store, runs, evaluator, seen)
+        result, stopped = None, None
         call_back = as_callback(callback, lambda result: (result.consensus.x,))
 
-        def write() -> None:
+        def write(**more: Any) -> None:
             if store is not None:
-                runs.write(store, evaluator=evaluator.state())
+                runs.write(store, evaluator=evaluator.state(), seen=seen and seen.state(), **more)
 
         def make_loop(optimizer: SCB2OOptimizer) -> BatchLoop | TicketLoop:
             if asynchronous:
-                return TicketLoop(optimizer, evaluator, budget)
-            return BatchLoop(optimizer, evaluator, budget, track_consensus)
+                return TicketLoop(optimizer, evaluator, swarm_budget, seen)
+            return BatchLoop(optimizer, evaluator, swarm_budget, seen, track_consensus)
 
         with _progress_bar(runs.optimizer, budget, disp) as bar:
             try:
-                for loop in runs.iterate(evaluator, budget, make_loop, when_restarted=write):
+                for loop in runs.iterate(evaluator, swarm_budget, make_loop, when_restarted=write):
                     bar.update()
                     if disp:
                         bar.set_postfix(_figures(runs, evaluator))
                     if store is not None and store.is_due(runs.optimizer.n_iter):
-                        runs.write(store, unsettled=loop.unsettled, evaluator=evaluator.state())
+                        write(unsettled=loop.unsettled)
                     if call_back is not None and call_back(runs.intermediate_result()):
-                        stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
+                        stopped = STOPPED
                         break
+                result = runs.result()
+                if seen is not None and stopped is None and result.x is not None:
+                    write()
+                    for _ in _local_searches(result, seen, evaluator, optimizer, budget, store):
+                        if call_back is not None and call_back(result):
+                            stopped = STOPPED
+                            break
             except KeyboardInterrupt:
                 stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
             except RuntimeError as error:
                 if evaluator.failure_log:
                     error.add_note(f"The last evaluation that failed:\n{evaluator.failure_log[-1]['message']}")
                 raise
-        result = runs.result()
+        result = runs.result() if result is None else result
         if polish and stopped is None and result.x is not None:
             result = _polish(result, evaluator, optimizer, budget, store)
         if stopped is None and store is not None:
-            polished = {name: result[name] for name in POLISHED} if polish else None
-            runs.write(store, evaluator=evaluator.state(), polished=polished)
+            improved = {**{name: result[name] for name in IMPROVED}, "budget": budget}
+            write(improved=improved if polish or local_search else None)
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
     result.failures, result.failure_log = dict(evaluator.failures), list(evaluator.failure_log)
@@ -250,7 +274,7 @@ def minimize(
     return result
 
 
-def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator) -> None:
+def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator, seen: Seen | None) -> None:
     """Go on where a checkpoint ends; without one, write the first."""
     if store.contents is None:
         runs.write(store, evaluator=evaluator.state())
@@ -258,22 +282,51 @@ def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator) -> None:
     runs.restore(store)
     if "evaluator" in store.contents:
         evaluator.load_state(store.contents["evaluator"])
+    if seen is not None and store.contents.get("seen"):
+        seen.add(**store.contents["seen"])
     _log.info("resumed from %s after %d iterations", store.path, runs.optimizer.n_iter)
 
 
-def _polish(
-    result: OptimizeResult,
-    evaluator: Evaluator,
-    optimizer: SCB2OOptimizer,
-    budget: int | None,
+def _local_searches(
+    result: OptimizeResult, seen: Seen, evaluator: Evaluator, optimizer: SCB2OOptimizer, budget: int | None,
     store: Checkpoint | None,
-) -> OptimizeResult:
-    """The result of a local search, or that of the run before where nothing has changed since."""
-    contents = store.contents if store is not None and store.contents is not None else {}
-    if contents.get("polished") and contents["evaluator"]["nfev"][0] == evaluator.nfev_lower:
-        result.update(contents["polished"])
+) -> Iterator[None]:  # fmt: skip
+    """Improve the result by local searches and further swarms, a search at a time."""
+    if _has_improved_before(result, evaluator, budget, store):
+        return
+    hybrid = Hybrid(
+        evaluator.both, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
+        None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
+        seed=optimizer.spawn_seed(),
+    )  # fmt: skip
+    for _ in hybrid:
+        result.lower_fun, result.fun, result.x = hybrid.answer
+        result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
+        if optimizer.is_out_of_time:
+            return
+        yield
+
+
+def _polish(
+    result: OptimizeResult, evaluator: Evaluator, optimizer: SCB2OOptimizer, budget: int | None,
+    store: Checkpoint | None,
+) -> OptimizeResult:  # fmt: skip
+    """The result of a search by COBYQA."""
+    if _has_improved_before(result, evaluator, budget, store):
         return result
     return polish_result(result, evaluator, optimizer.bounds, budget)
+
+
+def _has_improved_before(
+    result: OptimizeResult, evaluator: Evaluator, budget: int | None, store: Checkpoint | None
+) -> bool:
+    """Take the improved result of the run before, where nothing has changed since."""
+    contents = (store and store.contents) or {}
+    improved = contents.get("improved")
+    if not improved or improved["budget"] != budget or contents["evaluator"]["nfev"][0] != evaluator.nfev_lower:
+        return False
+    result.update({name: improved[name] for name in IMPROVED})
+    return True
 
 
 def _progress_bar(optimizer: SCB2OOptimizer, budget: int | None, disp: bool) -> Any:

@@ -10,7 +10,7 @@ from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
 from .callback import as_callback
-from .minimize import INTERRUPTED, STOPPED_BY_CALLBACK
+from .minimize import INTERRUPTED, STOPPED
 from .nested import NestedOptimizer
 from .pairs import PairEvaluator
 
@@ -122,7 +122,7 @@ def minimize_nested(
                 if disp:
                     bar.set_postfix(_figures(optimizer.intermediate_result()))
                 if call_back is not None and call_back(optimizer.intermediate_result()):
-                    stopped = STOPPED_BY_CALLBACK, "the callback stopped the run (StopIteration)"
+                    stopped = STOPPED
                     break
         except KeyboardInterrupt:
             stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"

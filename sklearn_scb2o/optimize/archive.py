@@ -1,0 +1,121 @@
+"""All points that were evaluated, with their values, in coordinates where the box has width 1."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds
+
+Floats = NDArray[np.float64]
+
+
+class Seen:
+    """Points with their values, in order, as a run goes on."""
+
+    def __init__(self) -> None:
+        self._batches: list[tuple[Floats, ...]] = []
+
+    def add(self, x: Floats, lower: Floats, upper: Floats) -> None:
+        """Points of shape (n, d), L and G of shape (n,)."""
+        self._batches.append(tuple(np.array(a, dtype=float) for a in (x, lower, upper)))
+
+    def arrays(self) -> tuple[Floats, ...]:
+        """All of them: shapes (n, d), (n,) and (n,)."""
+        return tuple(np.concatenate(parts) for parts in zip(*self._batches, strict=True))
+
+    def state(self) -> dict[str, Floats]:
+        """What `add` takes, for a checkpoint; empty where there is nothing."""
+        return dict(zip(("x", "lower", "upper"), self.arrays(), strict=True)) if self._batches else {}
+
+
+class Archive:
+    """Points with both values, for searches that build on what is known.
+
+    Coordinates are ``z = (x - origin) / widths`` of those that are free, in the order of x. Where the box is infinite
+    the widths are those of the first points.
+
+    Parameters
+    ----------
+    bounds : scipy.optimize.Bounds
+        The box.
+    x : array of shape (n, d)
+        First points.
+    lower, upper : array of shape (n,)
+        L and G there; points where one of the two is not finite are left out.
+
+    Attributes
+    ----------
+    low, high : array of shape (d',)
+        The box in these coordinates.
+    """
+
+    def __init__(self, bounds: Bounds, x: Floats, lower: Floats, upper: Floats) -> None:
+        self.free = np.flatnonzero(bounds.lb < bounds.ub)
+        self._fixed = np.array(x[0] if len(x) else bounds.lb, dtype=float)
+        self._bounds = bounds
+        lb, ub = bounds.lb[self.free], bounds.ub[self.free]
+        first, last = (f(x[:, self.free], axis=0) for f in (np.min, np.max))
+        finite = np.isfinite(lb) & np.isfinite(ub)
+        with np.errstate(invalid="ignore"):
+            spread = np.where(last > first, last - first, np.maximum(1.0, np.abs(first)))
+            self.widths = np.where(finite, ub - lb, spread)
+            self.origin = np.where(np.isfinite(lb), lb, first)
+        self.low, self.high = (lb - self.origin) / self.widths, (ub - self.origin) / self.widths
+        self._n = 0
+        self._points = np.empty((0, self.free.size))
+        self._values = np.empty((2, 0))
+        self.add(self.scaled(x), lower, upper)
+
+    @property
+    def d(self) -> int:
+        """Number of free coordinates."""
+        return int(self.free.size)
+
+    @property
+    def z(self) -> Floats:
+        """Points, shape (n, d)."""
+        return self._points[: self._n]
+
+    @property
+    def lower(self) -> Floats:
+        """L, shape (n,)."""
+        return self._values[0, : self._n]
+
+    @property
+    def upper(self) -> Floats:
+        """G, shape (n,)."""
+        return self._values[1, : self._n]
+
+    def scaled(self, x: Floats) -> Floats:
+        """Points of shape (n, all coordinates) in the coordinates of the archive."""
+        return (np.asarray(x, dtype=float)[:, self.free] - self.origin) / self.widths
+
+    def unscaled(self, z: Floats) -> Floats:
+        """The points of the box that belong to points of shape (n, d)."""
+        x = np.tile(self._fixed, (len(z), 1))
+        x[:, self.free] = self.origin + z * self.widths
+        return np.clip(x, self._bounds.lb, self._bounds.ub)
+
+    def add(self, z: Floats, lower: Floats, upper: Floats) -> None:
+        """Take in evaluated points, but those whose values are not finite."""
+        good = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
+        n = self._n + good.size
+        if n > len(self._points):
+            room = 2 * n + 100
+            points, values = np.empty((room, self.d)), np.empty((2, room))
+            points[: self._n], values[:, : self._n] = self.z, self._values[:, : self._n]
+            self._points, self._values = points, values
+        self._points[self._n : n] = z[good]
+        self._values[:, self._n : n] = lower[good], upper[good]
+        self._n = n
+
+    def apart(self, most: int, distance: float) -> list[Floats]:
+        """Good points that differ by `distance` in a coordinate: of the tenth with the lowest L, in the order of G."""
+        order = np.argsort(self.lower, kind="stable")[: max(1, self._n // 10)]
+        chosen: list[Floats] = []
+        for i in order[np.argsort(self.upper[order], kind="stable")]:
+            if all(np.abs(self.z[i] - other).max() >= distance for other in chosen):
+                chosen.append(self.z[i].copy())
+                if len(chosen) == most:
+                    break
+        return chosen

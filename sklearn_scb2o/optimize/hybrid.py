@@ -1,0 +1,173 @@
+"""Local searches that take turns with swarms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .archive import Archive, Floats
+from .descent import descend
+from .optimizer import SCB2OOptimizer
+from .trust_region import TrustRegionSearch
+
+#: Part of the evaluations for the first swarm, and for each later one.
+FIRST_SHARE, LATER_SHARE = 0.25, 0.1
+#: Particles of a swarm, unless the caller says otherwise.
+N_PARTICLES = 50
+#: Local searches after each swarm, and how far apart they start, in widths of the box.
+STARTS, APART = 5, 0.05
+#: Evaluations at most of a search by differences, times d + 1.
+DESCENT = 100
+#: L counts as lowest up to this part of its usual excess.
+SAME_LOWER = 1e-9
+#: Swarms in a row without a better answer, after which the search ends.
+PATIENCE = 5
+
+Evaluate = Callable[[Floats], tuple[Floats, Floats]]
+
+
+class _Spent(Exception):
+    """No evaluations are left, in all or for a search."""
+
+
+class Hybrid:
+    """Local searches from the good points of a swarm, then from those of another one, until the budget is spent.
+
+    The first search after a swarm is one by differences (`descend`) where the objectives look smooth, followed by one
+    with models (`TrustRegionSearch`); whether that found something better decides of which kind the others are.
+
+    Parameters
+    ----------
+    evaluate : callable
+        L and G at points of shape (n, all coordinates) of the box.
+    archive : Archive
+        What the swarm knows.
+    answer : tuple of float, float, array of shape (all coordinates,)
+        L, G and x of the swarm's result.
+    budget : int or None
+        Evaluations that are left. If None, there is one round of searches.
+    lower_tol : float
+        L counts as lowest up to this; 0: up to 1e-9 of its usual excess.
+    seed : int
+        Of later swarms.
+    """
+
+    def __init__(
+        self, evaluate: Evaluate, archive: Archive, answer: tuple[float, float, Floats], budget: int | None,
+        lower_tol: float, seed: int,
+    ) -> None:  # fmt: skip
+        self._evaluate, self._archive, self._budget = evaluate, archive, budget
+        self._left: float = np.inf if budget is None else budget
+        self._allowed = np.inf  # in the search that goes on
+        self._rng = np.random.default_rng(seed)
+        self._lower_tol = self._tol = lower_tol
+        if not lower_tol and len(archive.z):
+            self._tol = SAME_LOWER * float(np.quantile(archive.lower, 0.9) - archive.lower.min())
+        lower, upper, x = answer
+        self._ends = [(lower, upper, archive.scaled(x[None])[0])]
+
+    @property
+    def answer(self) -> tuple[float, float, Floats]:
+        """L, G and x: of the ends of all searches with the lowest L, that of lowest G."""
+        lower, upper, z = self._answer
+        return lower, upper, self._archive.unscaled(z[None])[0]
+
+    @property
+    def _answer(self) -> tuple[float, float, Floats]:
+        lowest = min(end[0] for end in self._ends)
+        return min((end for end in self._ends if end[0] <= lowest + self._tol), key=lambda end: end[1])
+
+    def __iter__(self) -> Iterator[None]:
+        """Run it; each turn is a search that has ended."""
+        if not self._archive.d or not len(self._archive.z):
+            return
+        waiting = 0
+        try:
+            while waiting < PATIENCE:
+                before = self._answer
+                yield from self._round()
+                waiting = 0 if self._answer is not before else waiting + 1
+                if self._budget is None:
+                    return
+                self._swarm(int(LATER_SHARE * self._budget))
+        except _Spent:
+            return
+
+    def _round(self) -> Iterator[None]:
+        starts = self._archive.apart(STARTS, APART)
+        by_models = True
+        for number, start in enumerate(starts):
+            if number == 0 and self._looks_smooth(start):
+                self._by_differences(start)
+                yield
+                by_models = self._by_models(self._answer[2])
+            elif by_models:
+                self._by_models(start)
+            else:
+                self._by_differences(start)
+            yield
+
+    def _by_models(self, start: Floats) -> bool:
+        """Search with models; whether the answer is better."""
+        before = self._answer
+        search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)))
+        try:
+            while (points := search.ask()) is not None:
+                search.tell(*self._at(points))
+        finally:
+            self._ends.append((*search.values, search.x.copy()))
+        return self._answer is not before
+
+    def _by_differences(self, start: Floats) -> None:
+        first = len(self._archive.z)
+        self._allowed = DESCENT * (self._archive.d + 1)
+        try:
+            descend(self._at, self._archive, start, self._lower_tol)
+        except _Spent:
+            if self._left <= 0:
+                raise
+        finally:
+            self._allowed = np.inf
+            self._end_at_best(first)
+
+    def _end_at_best(self, first: int) -> None:
+        """Take the best of the points from a number on as the end of a search."""
+        L, G = self._archive.lower[first:], self._archive.upper[first:]
+        if len(L):
+            good = np.flatnonzero(min(L.min(), self._answer[0]) + self._tol >= L)
+            if good.size:
+                i = good[np.argmin(G[good])]
+                self._ends.append((float(L[i]), float(G[i]), self._archive.z[first + i].copy()))
+
+    def _looks_smooth(self, z: Floats) -> bool:
+        """Whether L and G are like lines on a very short one."""
+        step = 1e-6 * self._rng.choice([-1.0, 1.0], z.size)
+        step = np.where((z + 3 * step < self._archive.low) | (z + 3 * step > self._archive.high), -step, step)
+        for values in self._at(z + np.arange(4)[:, None] * step):
+            first, second = (np.abs(np.diff(values, n)).max() for n in (1, 2))
+            if not second <= 1e-2 * first + 1e-14 * np.abs(values).max():
+                return False
+        return bool(first > 0)
+
+    def _swarm(self, evaluations: int) -> None:
+        """Run another swarm, from everywhere."""
+        d, seed = self._archive.d, int(self._rng.integers(2**31))
+        x0 = np.clip(self._rng.uniform(size=(N_PARTICLES, d)), self._archive.low, self._archive.high)
+        box = np.stack([self._archive.low, self._archive.high], axis=1)
+        optimizer = SCB2OOptimizer(
+            box, x0=x0, n_particles=N_PARTICLES, lower_tol=self._lower_tol, random_state=seed
+        )
+        while evaluations >= N_PARTICLES and not optimizer.stop():
+            optimizer.tell(*self._at(optimizer.ask()))
+            evaluations -= N_PARTICLES
+
+    def _at(self, z: Floats) -> tuple[Floats, Floats]:
+        """Values at points of shape (n, d), which go to the archive; raises where there are too many."""
+        if len(z) > min(self._left, self._allowed):
+            raise _Spent
+        self._left -= len(z)
+        self._allowed -= len(z)
+        L, G = self._evaluate(self._archive.unscaled(z))
+        self._archive.add(z, L, G)
+        return L, G

@@ -1,0 +1,216 @@
+"""A local search with quadratic models of L and G, which tolerates noise, steps and failures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .archive import Archive, Floats
+
+#: Points count as near within this many radii of the centre, and as the same within this part of one.
+NEAR, SAME = 2.0, 0.1
+#: A step shorter than this part of the radius says that the search has converged at its scale.
+SMALL = 0.1
+#: Factors of the radius after success, failures, and convergence.
+GROWTH, FAILED, CONVERGED = 2.0, 0.5, 0.25
+#: Steps in a row that may fail before the region shrinks, unless the model is complete.
+MAX_FAILS = 3
+LARGEST_RADIUS = 0.5
+
+
+class TrustRegionSearch:
+    r"""Minimises ``G + mu L`` in steps of a trust region, with mu that follows the size of the region.
+
+    Around the best point, quadratic functions interpolate L and G at the known points within two radii, those of the
+    smallest change of curvature (Frobenius norm) since the last ones. The step minimises their sum in the region, with
+
+    .. math:: \mu = \frac{\lVert \nabla G \rVert}{\lVert \nabla^2 L \rVert \, \Delta},
+
+    for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L. So as the radius shrinks, the
+    search ends at a minimiser of L. A new point is asked for where points are missing, else the end of the step.
+
+    Parameters
+    ----------
+    archive : Archive
+        Known points, to which others may add.
+    start : array of shape (d,)
+        Where to begin; the nearest known point is taken.
+    radius : float
+        Of the first region, in widths of the box.
+    final_radius : float
+        Where to end.
+    seed : int
+        Of the directions in which points are added.
+    """
+
+    def __init__(
+        self, archive: Archive, start: Floats, radius: float = 0.1, final_radius: float = 1e-7, seed: int = 0
+    ) -> None:
+        d = archive.d
+        self._archive, self._radius, self._final = archive, radius, final_radius
+        self._rng = np.random.default_rng(seed)
+        self._complete = (d + 1) * (d + 2) // 2  # points that determine a quadratic function
+        self._most = min(self._complete + d, max(6 * d + 10, 80))
+        self._mu, self._fails, self._want_points = 0.0, 0, False
+        self._curvature = np.zeros((2, d, d))  # of L and G
+        self._center = int(np.argmin(np.abs(archive.z - start).max(axis=1)))
+        self._predicted, self._is_step, self._size = 0.0, False, 0.0
+
+    @property
+    def x(self) -> Floats:
+        """The best point so far."""
+        return self._archive.z[self._center]
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """L and G there."""
+        return float(self._archive.lower[self._center]), float(self._archive.upper[self._center])
+
+    def ask(self) -> Floats | None:
+        """Points to evaluate, shape (n, d); None at the end."""
+        moved = False
+        while self._radius >= self._final:
+            near = self._near()
+            if near.size < self._archive.d + 2 or self._want_points:
+                self._want_points, self._is_step = False, False
+                points = self._missing_points(near)
+                if len(points):
+                    return points
+                self._radius *= FAILED
+                continue
+            (slope_L, curve_L), (slope_G, curve_G) = self._models(near)
+            size = float(np.abs(np.linalg.eigvalsh(curve_L)).max())
+            self._mu = min(float(np.linalg.norm(slope_G)) / max(size, 1e-300), 1e100)  # both in units of the radius
+            best = int(near[np.argmin(self._merit(near))])
+            if not moved and self._merit(best) < self._merit(self._center):
+                self._center, moved = best, True
+                continue
+            low = np.maximum(-1.0, (self._archive.low - self.x) / self._radius)
+            high = np.minimum(1.0, (self._archive.high - self.x) / self._radius)
+            step, value = minimise_in_box(slope_G + self._mu * slope_L, curve_G + self._mu * curve_L, low, high)
+            self._predicted, self._size = -value, float(np.abs(step).max())
+            if self._size < SMALL or self._predicted <= 1e-13 * abs(self._merit(self._center)):
+                if near.size < 2 * self._archive.d + 1:
+                    self._want_points = True
+                else:
+                    self._radius *= CONVERGED
+                moved = False
+                continue
+            self._is_step = True
+            return np.clip(self.x + self._radius * step, self._archive.low, self._archive.high)[None]
+        return None
+
+    def tell(self, lower: Floats, upper: Floats) -> None:
+        """The values at the points that were asked, after they went to the archive where they are finite."""
+        if not (np.isfinite(lower) & np.isfinite(upper)).any():  # nothing was learnt
+            self._radius *= FAILED
+            return
+        if not self._is_step:
+            return
+        gain = float(self._merit(self._center) - upper[0] - self._mu * lower[0])
+        ratio = gain / self._predicted
+        if gain > 0:
+            self._center = len(self._archive.z) - 1
+        if ratio > 0.7 and self._size > 0.9:
+            self._radius = min(GROWTH * self._radius, LARGEST_RADIUS)
+        if ratio >= 0.1:
+            self._fails = 0
+            return
+        self._fails += 1
+        n = self._near().size
+        if n < 2 * self._archive.d + 1:
+            self._want_points = True
+        elif self._fails >= MAX_FAILS or n >= self._complete:
+            self._fails = 0
+            self._radius *= FAILED
+
+    def _merit(self, i: int | Floats) -> Floats:
+        return self._archive.upper[i] + self._mu * self._archive.lower[i]
+
+    def _near(self) -> Floats:
+        """Indices of the points in and around the region, the centre first, of each cluster only one."""
+        offsets = self._archive.z - self.x
+        distance = np.abs(offsets).max(axis=1)
+        near = np.flatnonzero(distance <= NEAR * self._radius)
+        near = near[np.argsort(distance[near], kind="stable")]
+        cells = np.round(offsets[near] / (SAME * self._radius))
+        _, first = np.unique(cells, axis=0, return_index=True)
+        return near[np.sort(first)][: self._most]
+
+    def _models(self, near: Floats) -> list[tuple[Floats, Floats]]:
+        """Gradient and curvature of L and of G at the centre, in units of the radius.
+
+        Of all quadratic functions that interpolate, these change the curvature least (Powell, "Least Frobenius norm
+        updating of quadratic models that satisfy interpolation conditions", 2004).
+        """
+        archive, n, d = self._archive, near.size, self._archive.d
+        z = (archive.z[near] - self.x) / self._radius
+        values = np.stack([f[near] - f[self._center] for f in (archive.lower, archive.upper)], axis=1)
+        curvature = self._curvature * self._radius**2
+        rest = values - 0.5 * np.einsum("ij,kjl,il->ik", z, curvature, z)
+        linear = np.hstack([np.ones((n, 1)), z])
+        system = np.zeros((n + d + 1, n + d + 1))
+        system[:n, :n] = 0.25 * (z @ z.T) ** 2 + 1e-10 * np.eye(n)
+        system[:n, n:], system[n:, :n] = linear, linear.T
+        system[n:, n:] = -1e-12 * np.eye(d + 1)
+        solution = np.linalg.lstsq(system, np.vstack([rest, np.zeros((d + 1, 2))]), rcond=1e-14)[0]
+        curvature = curvature + 0.5 * np.einsum("ik,ij,il->kjl", solution[:n], z, z)
+        self._curvature = curvature / self._radius**2
+        return [(solution[n + 1 :, k], curvature[k]) for k in (0, 1)]
+
+    def _missing_points(self, near: Floats) -> Floats:
+        """A radius away from the centre, in directions in which there are no points, or for curvature in others."""
+        d = self._archive.d
+        z = (self._archive.z[near] - self.x) / self._radius
+        z = z[np.abs(z).max(axis=1) > 1e-9]
+        directions = np.eye(d)
+        if len(z):
+            _, lengths, axes = np.linalg.svd(z, full_matrices=True)
+            directions = axes[np.concatenate([lengths, np.zeros(d)])[:d] < 0.3]
+        missing = 2 * d + 1 - len(z)
+        if not len(directions) and missing > 0:
+            directions = np.linalg.qr(self._rng.standard_normal((d, d)))[0][: min(d, missing)]
+        points = []
+        for direction in directions:
+            step = self._radius * direction / np.abs(direction).max()
+            ends = np.clip([self.x + step, self.x - step], self._archive.low, self._archive.high)
+            points.append(ends[np.argmax(np.abs(ends - self.x).max(axis=1))])
+        return np.array(points).reshape(-1, d)
+
+
+def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
+    """A local minimiser of ``g s + s H s / 2`` in a box around 0, and the value there: Newton steps on an active set.
+
+    Parameters
+    ----------
+    slope, curvature : array of shape (d,), (d, d)
+        g and H; H may be indefinite.
+    low, high : array of shape (d,)
+        The box.
+
+    Examples
+    --------
+    >>> minimise_in_box(np.array([-1.0, -9.0]), np.diag([2.0, 2.0]), -np.ones(2), np.ones(2))
+    (array([0.5, 1. ]), -8.25)
+    """
+    step, value = np.zeros(len(slope)), 0.0
+    scale = float(np.abs(curvature).max()) + 1e-300
+    for _ in range(60):
+        gradient = slope + curvature @ step
+        free = ~(((step <= low + 1e-15) & (gradient > 0)) | ((step >= high - 1e-15) & (gradient < 0)))
+        if not free.any() or np.abs(gradient[free]).max() < 1e-14 * np.abs(slope).max():
+            break
+        eigenvalues, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
+        direction = np.zeros(len(slope))
+        direction[free] = -axes @ ((axes.T @ gradient[free]) / np.maximum(np.abs(eigenvalues), 1e-12 * scale))
+        for halvings in range(30):
+            new = np.clip(step + 0.5**halvings * direction, low, high)
+            new_value = float(slope @ new + 0.5 * new @ curvature @ new)
+            if new_value < value:
+                break
+        else:
+            break
+        small = value - new_value < 1e-12 * abs(new_value)
+        step, value = new, new_value
+        if small:
+            break
+    return step, value
