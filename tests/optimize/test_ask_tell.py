@@ -3,6 +3,8 @@ import pytest
 from optimize_cases import BOX, advance, same, values
 
 from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o.optimize import optimizer as optimizer_module
+from sklearn_scb2o.optimize import update as update_module
 
 
 def test_batch_has_one_row_per_particle(make):
@@ -267,6 +269,48 @@ def test_nan_on_rows_that_are_not_needed_gives_the_same_run(kind, seed):
         assert same([full.consensus], [partial.consensus])
     np.testing.assert_array_equal(partial.result.nfev_upper, asked)
     assert np.all(partial.result.n_failed == 0)
+
+
+@pytest.mark.parametrize("kind", [{}, {"n_runs": 3}, {"selector": "gumbel"}], ids=str)
+def test_tell_selects_by_what_needs_upper_has_found(kind, make, monkeypatch):
+    opt = make(**kind)
+    X = opt.ask()
+    L, G = values(X)
+    needed = opt.needs_upper(L)
+
+    def refuse(*_):
+        raise AssertionError("selected again")
+
+    for module in (update_module, optimizer_module):
+        for name in {"rank", "rank_on_arrays"} & set(vars(module)):
+            monkeypatch.setattr(module, name, refuse)
+    opt.tell(L, np.where(needed, G, np.nan))
+    assert opt.n_iter == 1
+
+
+@pytest.mark.parametrize("kind", [{}, {"n_runs": 3}, {"lower_tol": 0.1}], ids=str)
+def test_other_values_than_needs_upper_was_given_are_selected_by_themselves(kind, make):
+    opt, other = make(**kind), make(**kind)
+    for _ in range(2):
+        L, G = values(opt.ask())
+        opt.needs_upper(L[..., ::-1])
+        opt.tell(L, G)
+        advance(other, 1)
+    assert same([opt.consensus, opt.ask()], [other.consensus, other.ask()])
+
+
+def test_needs_upper_before_a_state_is_loaded_says_nothing_about_it(make):
+    opt, other = make(lower_tol=0.1), make(lower_tol=0.1)
+    advance(other, 3)
+    state = other.state_dict()
+    L, G = values(other.ask())
+    opt.ask()
+    opt.needs_upper(L)
+    opt.load_state_dict(state)
+    opt.ask()
+    opt.tell(L, G)
+    other.tell(L, G)
+    assert same([opt.consensus], [other.consensus])
 
 
 def test_fewer_rows_are_needed_than_there_are(make):
