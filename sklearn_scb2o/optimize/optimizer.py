@@ -16,7 +16,7 @@ from ..particles.selection import quantile_rank
 from .box import make_box
 from .history import LOOK_EVERY, History
 from .parameters import PAPER, Parameters, as_selector, check_count
-from .ranking import Remembered, rank
+from .ranking import Remembered, rank, recall
 from .savable import Savable
 from .schedules import Schedules
 from .state import Counts, State
@@ -390,12 +390,9 @@ class SCB2OOptimizer(Savable):
         points, lower, upper = state.latest
         if state.tickets is not None:
             upper = state.tickets.compared_upper(swarm)
-        known, self._remembered = self._remembered, None
-        if known is not None and (state.tickets is not None or not known.is_of(lower, settings, state.lower_best)):
-            known = None
-        update = update_consensus(
-            points, lower, upper, settings, state.lower_best, swarm.xp, None if known is None else known.ranking
-        )
+        known = None if state.tickets is not None else recall(self._remembered, lower, settings, state.lower_best)
+        update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp, known)
+        self._remembered = None
         counts = (
             Counts.of_batch(update, L.shape[1], swarm.xp)
             if missed is None or L.shape[1] == self.n_particles

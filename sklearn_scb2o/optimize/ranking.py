@@ -87,9 +87,12 @@ class Remembered(NamedTuple):
     lower_best: Array
     ranking: Ranking | RankingOfOne
 
-    def is_of(self, L: Array, settings: Settings, lower_best: Array) -> bool:
-        """Whether it is that of these values, to the bit, under these settings."""
-        return lower_best is self.lower_best and settings == self.settings and L.tobytes() == self.L.tobytes()
+
+def recall(known: Remembered | None, L: Array, settings: Settings, lower_best: Array) -> Ranking | RankingOfOne | None:
+    """The ranking that is remembered, if it is that of these values, to the bit, under these settings."""
+    if known is None or known.lower_best is not lower_best or known.settings != settings:
+        return None
+    return known.ranking if known.L.tobytes() == L.tobytes() else None
 
 
 def rank(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Ranking | RankingOfOne:

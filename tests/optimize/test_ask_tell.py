@@ -313,20 +313,20 @@ def test_needs_upper_before_a_state_is_loaded_says_nothing_about_it(make):
     assert same([opt.consensus], [other.consensus])
 
 
-def test_fewer_rows_are_needed_than_there_are(make):
-    opt = make(n_particles=200)
+def test_fewer_rows_are_needed_than_there_are(make_each):
+    opt = make_each(n_particles=200)
     assert 20 <= opt.needs_upper(values(opt.ask())[0]).sum() < 100
 
 
-def test_failed_rows_are_not_needed(make):
-    opt = make()
+def test_failed_rows_are_not_needed(make_each):
+    opt = make_each()
     L, _ = values(opt.ask())
     L[np.argsort(L)[:2]] = np.nan, np.inf
     assert not opt.needs_upper(L)[~np.isfinite(L)].any()
 
 
-def test_every_row_is_needed_without_a_lower_level(make):
-    opt = make(selection="none")
+def test_every_row_is_needed_without_a_lower_level(make_each):
+    opt = make_each(selection="none")
     assert opt.needs_upper(values(opt.ask())[0]).all()
 
 
