@@ -22,7 +22,8 @@ from scipy import stats
 
 from sklearn_scb2o import SCB2OOptimizer
 from sklearn_scb2o.optimize.parameters import beta_auto
-from sklearn_scb2o.optimize.update import Settings, update_consensus
+from sklearn_scb2o.optimize.ranking import Settings
+from sklearn_scb2o.optimize.update import update_consensus
 from sklearn_scb2o.particles import SELECTORS
 from sklearn_scb2o.particles.backend import get_namespace, to_numpy
 

@@ -96,7 +96,10 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         100 for a perceptron and others whose training objective is not convex.
     optimizer_params : dict or None, default=None
         Further parameters of `SCB2OOptimizer`; and ``gamma``, the strength of a drift along the negative gradient of
-        the training objective.
+        the training objective. With ``{"xp": "torch", "device": "cuda"}``, ``"cupy"`` and so on, a search over the
+        weights of a linear model or a perceptron holds data and particles there; a callable of the weights is given
+        arrays of that library. X must be dense then. ``"dtype": "float32"`` halves what is moved and stored; that
+        the selected model is within the tolerance is checked in float64.
     n_jobs : int or None, default=None
         Folds in parallel.
     random_state : int, RandomState, Generator or None, default=None

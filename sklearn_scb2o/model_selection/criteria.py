@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, make_scorer
 
+from ..particles.backend import Array, get_namespace, move
 from .groups import feature_labels
 
 UPPER_HELP = (
@@ -29,15 +30,17 @@ class GroupCosts:
 
 @dataclass(frozen=True)
 class WeightCriterion:
-    """A function of weight vectors, (n_particles, n_weights) -> (n_particles,)."""
+    """A function of weight vectors, (n_particles, n_weights) -> (n_particles,), arrays of any library."""
 
-    function: Callable[[np.ndarray], Any]
+    function: Callable[[Array], Any]
     skips_intercepts: bool = False  # whether it is given the intercepts as zeros
     name: str = ""  # what the user gave
 
-    def __call__(self, weights: np.ndarray, is_intercept: np.ndarray) -> Any:
+    def __call__(self, weights: Array, is_intercept: np.ndarray) -> Any:
         """Values of the criterion."""
-        return self.function(np.where(is_intercept, 0.0, weights) if self.skips_intercepts else weights)
+        if self.skips_intercepts:
+            weights = get_namespace(weights).where(move(is_intercept, weights), 0.0, weights)
+        return self.function(weights)
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,11 @@ def group_costs(costs: Any, group_by: Any, n_groups: int, feature_names: Any, n_
 
 
 def _norm(p: float, name: str) -> WeightCriterion:
-    return WeightCriterion(lambda weights: np.sum(np.abs(weights) ** p, axis=1), skips_intercepts=True, name=name)
+    def norm(weights: Array) -> Array:
+        xp = get_namespace(weights)
+        return xp.sum(xp.abs(weights) ** p, axis=1)
+
+    return WeightCriterion(norm, skips_intercepts=True, name=name)
 
 
 def _n_required(function: Callable[..., Any]) -> int:

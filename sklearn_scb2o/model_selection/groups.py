@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..particles.backend import Array, get_namespace, move
 from .weight_spaces import WeightSpace
 
 GROUP_BY = ("feature", "weight", "unit")
@@ -51,3 +52,27 @@ def membership_of(space: WeightSpace, group_by: Any, n_features: int) -> sparse.
         members = np.flatnonzero(space.feature_of_weight >= 0)
         groups, n_groups = labels[space.feature_of_weight[members]], int(labels.max()) + 1
     return sparse.csr_array((np.ones(len(members)), (groups, members)), shape=(n_groups, space.n_weights))
+
+
+def groups_in(membership: sparse.csr_array, weights: Array) -> Array:
+    """Which groups have a weight that is not zero, as numbers 0 and 1.
+
+    Parameters
+    ----------
+    membership : sparse array of shape (n_groups, n_weights)
+        See `membership_of`.
+    weights : array of shape (k, n_weights)
+        Of any library.
+
+    Returns
+    -------
+    array of shape (k, n_groups)
+    """
+    if isinstance(weights, np.ndarray):
+        return (membership @ (weights != 0.0).T.astype(float) > 0.0).T.astype(weights.dtype)
+    xp = get_namespace(weights)
+    rows = membership.tocsr()
+    is_in = xp.take(weights != 0.0, move(rows.indices.astype(np.int64), weights), axis=1)
+    counts = xp.cumulative_sum(xp.astype(is_in, xp.int64), axis=1, include_initial=True)
+    ends = move(rows.indptr.astype(np.int64), weights)
+    return xp.astype(xp.take(counts, ends[1:], axis=1) > xp.take(counts, ends[:-1], axis=1), weights.dtype)

@@ -40,6 +40,12 @@ class Incumbent:
         self.item, self.lower, self.upper = item.copy(), lower, upper
         return True
 
+    def choose(self, lower: np.ndarray, upper: np.ndarray) -> int | None:
+        """The best of some candidates, if it is better than the one so far."""
+        keys = [self._key(_number(low), _number(up)) for low, up in zip(lower, upper, strict=True)]
+        row = min(range(len(keys)), key=keys.__getitem__, default=None)
+        return row if row is not None and keys[row] < self._key(self.lower, self.upper) else None
+
     def _key(self, lower: float, upper: float) -> tuple[float, float, float]:
         return max(lower, self._limit), upper, lower
 

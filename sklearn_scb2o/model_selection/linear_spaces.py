@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Iterator
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
 
+from ..particles.backend import Array
 from .losses import (
     EpsilonInsensitive,
     HalfPoisson,
@@ -39,7 +42,14 @@ from .losses import (
     SquaredError,
     SquaredHinge,
 )
-from .weight_spaces import WeightSpace, blocks_of_particles, class_indices, register_weight_space
+from .weight_spaces import (
+    TrainingData,
+    WeightSpace,
+    add_blocks,
+    blocks_of_particles,
+    class_indices,
+    register_weight_space,
+)
 
 __all__ = ["LinearWeightSpace"]
 
@@ -124,6 +134,8 @@ class LinearWeightSpace(WeightSpace):
         self._l2 = np.r_[np.repeat(l2, self.n_features), (on_intercept**2 * l2)[:n_intercepts]].astype(float)
         self.l1 = np.r_[np.repeat(l1, self.n_features), (on_intercept * l1)[:n_intercepts]] if np.any(l1 > 0) else None
 
+        self._data = TrainingData(X, targets, row_weight, self._l2, self.l1)
+
         self.is_smooth = not loss.has_kink
         free = self._l2 == 0
         # free intercepts are unique where the loss is strictly convex, for any coefficients
@@ -151,49 +163,59 @@ class LinearWeightSpace(WeightSpace):
             # [()] makes a number of an array of no dimensions
             estimator.intercept_ = weights[self._n_coef :].reshape(old.shape).astype(old.dtype)[()]
 
-    def _blocks(self, weights: np.ndarray) -> Any:
+    def on(self, like: Array) -> WeightSpace:
+        """The same space for weights that are arrays such as `like`; a sparse X stays with NumPy."""
+        space = copy.copy(self)
+        space._data = self._data.on(like)
+        return space
+
+    def _predictors(self, weights: Array, X: Any, xp: ModuleType) -> Iterator[tuple[slice, Array]]:
         """Slices of the population, with their linear predictors of shape (n_particles, n_outputs, n_samples)."""
-        n, p, K = self._X.shape[0], self.n_features, self.n_outputs
-        for block in blocks_of_particles(len(weights), n * K):
-            coef = weights[block, : self._n_coef].reshape(-1, p)
-            eta = ((self._X @ coef.T).T if sparse.issparse(self._X) else coef @ self._X.T).reshape(-1, K, n)
+        n, p, K = X.shape[0], self.n_features, self.n_outputs
+        for block in blocks_of_particles(weights.shape[0], n * K):
+            coef = xp.reshape(weights[block, : self._n_coef], (-1, p))
+            eta = xp.reshape((X @ coef.T).T if sparse.issparse(X) else coef @ X.T, (-1, K, n))
             if self._fit_intercept:
                 eta += weights[block, self._n_coef :, None]
             yield block, eta
 
-    def objective(self, weights: np.ndarray) -> np.ndarray:
+    def objective(self, weights: Array) -> Array:
         """Training objective of each row of `weights`, (n_particles, n_weights) -> (n_particles,)."""
-        weights = np.asarray(weights, dtype=float)
+        X, targets, row_weight, l2, l1 = self._data
+        weights, xp = self._data.weights(weights)
+        blocks = []
         with np.errstate(over="ignore", invalid="ignore"):  # far away the value is infinite
-            values = 0.5 * np.sum(weights * self._l2 * weights, axis=1)
-            if self.l1 is not None:
-                values += np.abs(weights) @ self.l1
-            for block, eta in self._blocks(weights):
-                loss = self.loss.value(eta, self._targets)
-                if len(self._row_weight) == 1:
-                    values[block] += np.sum(loss @ self._row_weight[0], axis=1)
+            values = 0.5 * xp.sum(weights * l2 * weights, axis=1)
+            if l1 is not None:
+                values += xp.abs(weights) @ l1
+            for _, eta in self._predictors(weights, X, xp):
+                loss = self.loss.value(eta, targets)
+                if row_weight.shape[0] == 1:
+                    blocks.append(xp.sum(loss @ row_weight[0, :], axis=1))
                 else:
-                    values[block] += loss.reshape(len(loss), -1) @ self._row_weight.ravel()
-        return values
+                    blocks.append(xp.reshape(loss, (loss.shape[0], -1)) @ xp.reshape(row_weight, (-1,)))
+            return add_blocks(values, blocks, xp)
 
-    def gradient(self, weights: np.ndarray) -> np.ndarray:
+    def gradient(self, weights: Array) -> Array:
         """Gradient of the objective at each row, (n_particles, n_weights) -> (n_particles, n_weights).
 
         The part of an L1 penalty at a weight that is zero is zero.
         """
-        weights = np.asarray(weights, dtype=float)
-        gradient = weights * self._l2
-        if self.l1 is not None:
-            gradient += np.sign(weights) * self.l1
+        X, targets, row_weight, l2, l1 = self._data
+        weights, xp = self._data.weights(weights)
+        blocks = []
         with np.errstate(over="ignore", invalid="ignore"):
-            for block, eta in self._blocks(weights):
-                slope = self.loss.derivative(eta, self._targets) * self._row_weight
-                flat = slope.reshape(-1, slope.shape[-1])
-                by_coef = (self._X.T @ flat.T).T if sparse.issparse(self._X) else flat @ self._X
-                gradient[block, : self._n_coef] += by_coef.reshape(-1, self._n_coef)
+            gradient = weights * l2
+            if l1 is not None:
+                gradient += xp.sign(weights) * l1
+            for _, eta in self._predictors(weights, X, xp):
+                slope = self.loss.derivative(eta, targets) * row_weight
+                flat = xp.reshape(slope, (-1, slope.shape[-1]))
+                by_weight = xp.reshape((X.T @ flat.T).T if sparse.issparse(X) else flat @ X, (-1, self._n_coef))
                 if self._fit_intercept:
-                    gradient[block, self._n_coef :] += slope.sum(axis=-1)
-        return gradient
+                    by_weight = xp.concat([by_weight, xp.sum(slope, axis=-1)], axis=1)
+                blocks.append(by_weight)
+            return add_blocks(gradient, blocks, xp)
 
     def hessian(self, weights: np.ndarray, active: np.ndarray) -> np.ndarray:
         """Second derivative at one weight vector, (n_weights,), among its `active` entries, an array of indices.
@@ -209,7 +231,7 @@ class LinearWeightSpace(WeightSpace):
         if isinstance(self.loss, SquaredError) and self._gram is not None:
             return penalty + np.where(output[:, None] == output, self._gram[np.ix_(column, column)], 0.0)
 
-        ((_, eta),) = self._blocks(weights[None])
+        ((_, eta),) = self._predictors(weights[None], self._X, np)
         if isinstance(self.loss, Multinomial):  # diag(p) - p p^T
             p = self.loss.probabilities(eta[0])
             curvature = p * self._row_weight

@@ -3,15 +3,19 @@
 A linear predictor `eta` has shape (..., n_outputs, n_samples) and the targets `y` (n_outputs, n_samples). Methods
 return arrays of the shape of `eta`, except that the value of `Multinomial`, one number a row for all outputs, has
 shape (..., 1, n_samples). Losses of classification take y in {-1, 1}; `Multinomial` takes indicators in {0, 1}.
+Arrays are those of any library that follows the Python array API standard.
 """
 
 # ruff: noqa: D102 - the methods are described once, in Loss
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy import special
+
+from ..particles.backend import Array, count_up, get_namespace
 
 __all__ = [
     "EpsilonInsensitive",
@@ -29,24 +33,32 @@ __all__ = [
 ]
 
 
-def _plus(z: np.ndarray, width: float) -> np.ndarray:
+def _plus(z: Array, width: float, xp: ModuleType) -> Array:
     """``max(z, 0)``, a parabola that fits smoothly where ``|z| < width``; it is at most ``width / 4`` too large."""
-    value = np.maximum(z, 0.0)
+    value = xp.maximum(z, 0.0)
     if width == 0:
         return value
-    return np.where(np.abs(z) < width, (z + width) ** 2 / (4 * width), value)
+    return xp.where(xp.abs(z) < width, (z + width) ** 2 / (4 * width), value)
 
 
-def _plus_derivative(z: np.ndarray, width: float) -> np.ndarray:
+def _plus_derivative(z: Array, width: float, xp: ModuleType) -> Array:
     if width == 0:
-        return np.heaviside(z, 0.5)  # the limit of small widths
-    return np.clip((z + width) / (2 * width), 0.0, 1.0)
+        return 0.5 * (xp.sign(z) + 1.0)  # the limit of small widths
+    return xp.clip((z + width) / (2 * width), 0.0, 1.0)
 
 
-def _plus_second_derivative(z: np.ndarray, width: float) -> np.ndarray:
+def _plus_second_derivative(z: Array, width: float, xp: ModuleType) -> Array:
     if width == 0:
-        return np.zeros_like(z)
-    return (np.abs(z) < width) / (2 * width)
+        return xp.zeros_like(z)
+    return xp.astype(xp.abs(z) < width, z.dtype) / (2 * width)
+
+
+def expit(z: Array, xp: ModuleType) -> Array:
+    """The logistic function ``1 / (1 + exp(-z))``."""
+    if xp is np:
+        return special.expit(z)
+    power = xp.exp(-xp.abs(z))  # no overflow, and no cancellation
+    return xp.where(z < 0, power, 1.0) / (1.0 + power)
 
 
 @dataclass(frozen=True)
@@ -63,15 +75,15 @@ class Loss:
         """Whether no direction of `eta` is flat, wherever one stands."""
         return False
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def value(self, eta: Array, y: Array) -> Array:
         """Loss."""
         raise NotImplementedError
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def derivative(self, eta: Array, y: Array) -> Array:
         """Derivative of the loss by `eta`; at kinks the middle of the subdifferential."""
         raise NotImplementedError
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def second_derivative(self, eta: Array, y: Array) -> Array:
         """Second derivative by each entry of `eta`; zero at kinks."""
         raise NotImplementedError
 
@@ -88,14 +100,14 @@ class SquaredError(Loss):
     def is_strictly_convex(self) -> bool:
         return True
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def value(self, eta: Array, y: Array) -> Array:
         return 0.5 * (eta - y) ** 2
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def derivative(self, eta: Array, y: Array) -> Array:
         return eta - y
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.ones_like(eta)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        return get_namespace(eta).ones_like(eta)
 
 
 @dataclass(frozen=True)
@@ -106,16 +118,17 @@ class Logistic(Loss):
     def is_strictly_convex(self) -> bool:
         return True
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        margin = y * eta
+    def value(self, eta: Array, y: Array) -> Array:
+        xp, margin = get_namespace(eta), y * eta
         # precise for large margins too, and faster than logaddexp
-        return np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
+        return xp.log1p(xp.exp(-xp.abs(margin))) + xp.maximum(-margin, 0.0)
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -y * expit(-y * eta)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        return -y * expit(-y * eta, get_namespace(eta))
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return expit(eta) * expit(-eta)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        return expit(eta, xp) * expit(-eta, xp)
 
 
 @dataclass(frozen=True)
@@ -126,23 +139,26 @@ class Multinomial(Loss):
     second derivative ``diag(p) - p p^T``, with `p` the `probabilities`.
     """
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def value(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
         # relative to the output of the true class, and with the largest one outside of the sum: no cancellation
-        eta = eta - np.sum(eta * y, axis=-2, keepdims=True)
-        largest = np.max(eta, axis=-2, keepdims=True)
-        powers = np.exp(eta - largest)
-        np.put_along_axis(powers, np.argmax(eta, axis=-2)[..., None, :], 0.0, axis=-2)
-        return largest + np.log1p(np.sum(powers, axis=-2, keepdims=True))
+        eta = eta - xp.sum(eta * y, axis=-2, keepdims=True)
+        largest = xp.max(eta, axis=-2, keepdims=True)
+        powers = xp.exp(eta - largest)
+        first = xp.argmax(eta, axis=-2, keepdims=True)
+        powers = xp.where(count_up(eta.shape[-2], first, xp)[:, None] == first, 0.0, powers)
+        return largest + xp.log1p(xp.sum(powers, axis=-2, keepdims=True))
 
-    def probabilities(self, eta: np.ndarray) -> np.ndarray:
+    def probabilities(self, eta: Array) -> Array:
         """Softmax of the outputs."""
-        powers = np.exp(eta - np.max(eta, axis=-2, keepdims=True))
-        return powers / np.sum(powers, axis=-2, keepdims=True)
+        xp = get_namespace(eta)
+        powers = xp.exp(eta - xp.max(eta, axis=-2, keepdims=True))
+        return powers / xp.sum(powers, axis=-2, keepdims=True)
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def derivative(self, eta: Array, y: Array) -> Array:
         return self.probabilities(eta) - y
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def second_derivative(self, eta: Array, y: Array) -> Array:
         p = self.probabilities(eta)
         return p * (1.0 - p)
 
@@ -155,14 +171,15 @@ class HalfPoisson(Loss):
     def is_strictly_convex(self) -> bool:
         return True
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.exp(eta) - y * eta + (xlogy(y, y) - y)
+    def value(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        return xp.exp(eta) - y * eta + (xp.where(y > 0, y * xp.log(xp.where(y > 0, y, 1.0)), 0.0) - y)
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.exp(eta) - y
+    def derivative(self, eta: Array, y: Array) -> Array:
+        return get_namespace(eta).exp(eta) - y
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.exp(eta)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        return get_namespace(eta).exp(eta)
 
 
 @dataclass(frozen=True)
@@ -176,14 +193,14 @@ class Hinge(Loss):
     def has_kink(self) -> bool:
         return self.width == 0
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return _plus(self.threshold - y * eta, self.width)
+    def value(self, eta: Array, y: Array) -> Array:
+        return _plus(self.threshold - y * eta, self.width, get_namespace(eta))
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -y * _plus_derivative(self.threshold - y * eta, self.width)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        return -y * _plus_derivative(self.threshold - y * eta, self.width, get_namespace(eta))
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return _plus_second_derivative(self.threshold - y * eta, self.width)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        return _plus_second_derivative(self.threshold - y * eta, self.width, get_namespace(eta))
 
     def smoothed(self, width: float) -> Loss:
         return replace(self, width=width)
@@ -200,29 +217,30 @@ class Perceptron(Hinge):
 class SquaredHinge(Loss):
     """``max(0, 1 - y eta)^2``."""
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.maximum(1.0 - y * eta, 0.0) ** 2
+    def value(self, eta: Array, y: Array) -> Array:
+        return get_namespace(eta).maximum(1.0 - y * eta, 0.0) ** 2
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -2.0 * y * np.maximum(1.0 - y * eta, 0.0)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        return -2.0 * y * get_namespace(eta).maximum(1.0 - y * eta, 0.0)
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return 2.0 * (y * eta < 1.0)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        return 2.0 * get_namespace(eta).astype(y * eta < 1.0, eta.dtype)
 
 
 @dataclass(frozen=True)
 class ModifiedHuber(Loss):
     """``max(0, 1 - y eta)^2`` where ``y eta >= -1``, its tangent ``-4 y eta`` beyond."""
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        margin = y * eta
-        return np.where(margin >= -1.0, np.maximum(1.0 - margin, 0.0) ** 2, -4.0 * margin)
+    def value(self, eta: Array, y: Array) -> Array:
+        xp, margin = get_namespace(eta), y * eta
+        return xp.where(margin >= -1.0, xp.maximum(1.0 - margin, 0.0) ** 2, -4.0 * margin)
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -2.0 * y * np.clip(1.0 - y * eta, 0.0, 2.0)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        return -2.0 * y * get_namespace(eta).clip(1.0 - y * eta, 0.0, 2.0)
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return 2.0 * (np.abs(eta) < 1.0)  # |y eta| = |eta|
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        return 2.0 * xp.astype(xp.abs(eta) < 1.0, eta.dtype)  # |y eta| = |eta|
 
 
 @dataclass(frozen=True)
@@ -231,15 +249,17 @@ class Huber(Loss):
 
     epsilon: float = 0.1
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        size = np.abs(eta - y)
-        return np.where(size <= self.epsilon, 0.5 * size**2, self.epsilon * (size - 0.5 * self.epsilon))
+    def value(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        size = xp.abs(eta - y)
+        return xp.where(size <= self.epsilon, 0.5 * size**2, self.epsilon * (size - 0.5 * self.epsilon))
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.clip(eta - y, -self.epsilon, self.epsilon)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        return get_namespace(eta).clip(eta - y, -self.epsilon, self.epsilon)
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return 1.0 * (np.abs(eta - y) <= self.epsilon)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        return xp.astype(xp.abs(eta - y) <= self.epsilon, eta.dtype)
 
 
 @dataclass(frozen=True)
@@ -253,16 +273,17 @@ class EpsilonInsensitive(Loss):
     def has_kink(self) -> bool:
         return self.width == 0
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r = eta - y
-        return _plus(r - self.epsilon, self.width) + _plus(-r - self.epsilon, self.width)
+    def value(self, eta: Array, y: Array) -> Array:
+        xp, r = get_namespace(eta), eta - y
+        return _plus(r - self.epsilon, self.width, xp) + _plus(-r - self.epsilon, self.width, xp)
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r = eta - y
-        return _plus_derivative(r - self.epsilon, self.width) - _plus_derivative(-r - self.epsilon, self.width)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        xp, r = get_namespace(eta), eta - y
+        return _plus_derivative(r - self.epsilon, self.width, xp) - _plus_derivative(-r - self.epsilon, self.width, xp)
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        upper, lower = (_plus_second_derivative(s * (eta - y) - self.epsilon, self.width) for s in (1.0, -1.0))
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        upper, lower = (_plus_second_derivative(s * (eta - y) - self.epsilon, self.width, xp) for s in (1.0, -1.0))
         return upper + lower
 
     def smoothed(self, width: float) -> Loss:
@@ -275,12 +296,14 @@ class SquaredEpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
 
-    def value(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.maximum(np.abs(eta - y) - self.epsilon, 0.0) ** 2
+    def value(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        return xp.maximum(xp.abs(eta - y) - self.epsilon, 0.0) ** 2
 
-    def derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r = eta - y
-        return 2.0 * np.sign(r) * np.maximum(np.abs(r) - self.epsilon, 0.0)
+    def derivative(self, eta: Array, y: Array) -> Array:
+        xp, r = get_namespace(eta), eta - y
+        return 2.0 * xp.sign(r) * xp.maximum(xp.abs(r) - self.epsilon, 0.0)
 
-    def second_derivative(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return 2.0 * (np.abs(eta - y) > self.epsilon)
+    def second_derivative(self, eta: Array, y: Array) -> Array:
+        xp = get_namespace(eta)
+        return 2.0 * xp.astype(xp.abs(eta - y) > self.epsilon, eta.dtype)

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils import check_array, column_or_1d
 
-from .losses import HalfPoisson, Logistic, Loss, Multinomial, SquaredError
-from .weight_spaces import WeightSpace, blocks_of_particles, class_indices, register_weight_space
+from ..particles.backend import Array
+from .losses import HalfPoisson, Logistic, Loss, Multinomial, SquaredError, expit
+from .weight_spaces import (
+    TrainingData,
+    WeightSpace,
+    add_blocks,
+    blocks_of_particles,
+    class_indices,
+    register_weight_space,
+)
 
 __all__ = ["MLPWeightSpace"]
 
 
+_Activation = Callable[[Array, ModuleType], Array]
 # Activations, and their derivatives as functions of the activation's value.
-ACTIVATIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
-    "identity": (lambda z: z, np.ones_like),
-    "logistic": (expit, lambda a: a * (1.0 - a)),
-    "tanh": (np.tanh, lambda a: 1.0 - a**2),
-    "relu": (lambda z: np.maximum(z, 0.0), lambda a: 1.0 * (a > 0)),
+ACTIVATIONS: dict[str, tuple[_Activation, _Activation]] = {
+    "identity": (lambda z, _: z, lambda a, xp: xp.ones_like(a)),
+    "logistic": (expit, lambda a, _: a * (1.0 - a)),
+    "tanh": (lambda z, xp: xp.tanh(z), lambda a, _: 1.0 - a**2),
+    "relu": (lambda z, xp: xp.maximum(z, 0.0), lambda a, xp: xp.astype(a > 0, a.dtype)),
 }
 
 
@@ -97,6 +107,7 @@ class MLPWeightSpace(WeightSpace):
         self.feature_of_weight[self._parts[0][0]] = np.repeat(np.arange(self._sizes[0]), self._sizes[1])
         self.is_intercept = np.arange(ends[-1]) >= n_coef
         self._l2 = np.where(self.is_intercept, 0.0, l2)
+        self._data = TrainingData(X, targets, row_weight, self._l2, None)
 
     def weights_of(self, estimator: Any) -> np.ndarray:
         """`coefs_` and `intercepts_` of a fitted estimator, as a new array of shape (n_weights,)."""
@@ -113,63 +124,73 @@ class MLPWeightSpace(WeightSpace):
         new = [array.astype(before.dtype) for array, before in zip(arrays, old, strict=True)]  # astype copies
         estimator.coefs_, estimator.intercepts_ = new[: self._n_layers], new[self._n_layers :]
 
-    def _layers(self, weights: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def on(self, like: Array) -> WeightSpace:
+        """The same space for weights that are arrays such as `like`; a sparse X stays with NumPy."""
+        space = copy.copy(self)
+        space._data = self._data.on(like)
+        return space
+
+    def _layers(self, weights: Array, xp: ModuleType) -> tuple[list[Array], list[Array]]:
         """Coefficients, (n_particles, fan_in, fan_out) each, and biases, (n_particles, fan_out) each."""
-        arrays = [weights[:, part].reshape(len(weights), *shape) for part, shape in self._parts]
+        arrays = [xp.reshape(weights[:, part], (weights.shape[0], *shape)) for part, shape in self._parts]
         return arrays[: self._n_layers], arrays[self._n_layers :]
 
-    def _forward(self, X: Any, coefs: list[np.ndarray], biases: list[np.ndarray]) -> list[np.ndarray]:
+    def _forward(self, X: Any, coefs: list[Array], biases: list[Array], xp: ModuleType) -> list[Array]:
         """Values of the layers after X, (n_particles, n_units, n_samples) each; of the last one before activation."""
         n_particles, p, n_units = coefs[0].shape
-        flat = coefs[0].transpose(0, 2, 1).reshape(n_particles * n_units, p)
+        flat = xp.reshape(xp.matrix_transpose(coefs[0]), (n_particles * n_units, p))
         # one product for all particles
-        z = ((X @ flat.T).T if sparse.issparse(X) else flat @ X.T).reshape(n_particles, n_units, -1)
+        z = xp.reshape((X @ flat.T).T if sparse.issparse(X) else flat @ X.T, (n_particles, n_units, -1))
         z = z + biases[0][..., None]
         values = []
         for coef, bias in zip(coefs[1:], biases[1:], strict=True):
-            values.append(self._activate(z))
-            z = coef.transpose(0, 2, 1) @ values[-1] + bias[..., None]
+            values.append(self._activate(z, xp))
+            z = xp.matrix_transpose(coef) @ values[-1] + bias[..., None]
         return [*values, z]
 
-    def _blocks(self, weights: np.ndarray) -> Iterator[slice]:
+    def _blocks(self, weights: Array) -> Iterator[slice]:
         # a layer is held before and after its activation
-        return blocks_of_particles(len(weights), 2 * self._X.shape[0] * sum(self._sizes[1:]))
+        return blocks_of_particles(weights.shape[0], 2 * self._X.shape[0] * sum(self._sizes[1:]))
 
-    def objective(self, weights: np.ndarray) -> np.ndarray:
+    def objective(self, weights: Array) -> Array:
         """Training objective of each row of `weights`, (n_particles, n_weights) -> (n_particles,)."""
-        weights = np.asarray(weights, dtype=float)
+        X, targets, row_weight, l2, _ = self._data
+        weights, xp = self._data.weights(weights)
+        blocks = []
         with np.errstate(over="ignore", invalid="ignore"):  # far away the value is infinite
-            values = 0.5 * np.sum(weights * self._l2 * weights, axis=1)
+            values = 0.5 * xp.sum(weights * l2 * weights, axis=1)
             for block in self._blocks(weights):
-                eta = self._forward(self._X, *self._layers(weights[block]))[-1]
-                values[block] += np.sum(self.loss.value(eta, self._targets) @ self._row_weight, axis=1)
-        return values
+                eta = self._forward(X, *self._layers(weights[block, :], xp), xp)[-1]
+                blocks.append(xp.sum(self.loss.value(eta, targets) @ row_weight, axis=1))
+            return add_blocks(values, blocks, xp)
 
-    def gradient(self, weights: np.ndarray) -> np.ndarray:
+    def gradient(self, weights: Array) -> Array:
         """Gradient of the objective at each row, (n_particles, n_weights) -> (n_particles, n_weights).
 
         The derivative of relu at zero is zero, as in scikit-learn.
         """
-        weights = np.asarray(weights, dtype=float)
-        gradient = weights * self._l2
+        X, targets, row_weight, l2, _ = self._data
+        weights, xp = self._data.weights(weights)
+        blocks = []
         with np.errstate(over="ignore", invalid="ignore"):
+            gradient = weights * l2
             for block in self._blocks(weights):
-                coefs, biases = self._layers(weights[block])
-                *hidden, eta = self._forward(self._X, coefs, biases)
-                delta = self.loss.derivative(eta, self._targets) * self._row_weight
+                coefs, biases = self._layers(weights[block, :], xp)
+                *hidden, eta = self._forward(X, coefs, biases, xp)
+                delta = self.loss.derivative(eta, targets) * row_weight
+                by_coef, by_bias = [], []  # from the last layer to the first
                 for layer in reversed(range(self._n_layers)):
-                    part, _ = self._parts[self._n_layers + layer]
-                    gradient[block, part] += delta.sum(axis=-1)
-                    part, _ = self._parts[layer]
+                    by_bias.append(xp.sum(delta, axis=-1))
                     if layer == 0:
-                        flat = delta.reshape(-1, delta.shape[-1])
-                        by_unit = (self._X.T @ flat.T).T if sparse.issparse(self._X) else flat @ self._X
-                        by_coef = by_unit.reshape(*delta.shape[:2], -1).transpose(0, 2, 1)
+                        flat = xp.reshape(delta, (-1, delta.shape[-1]))
+                        by_unit = (X.T @ flat.T).T if sparse.issparse(X) else flat @ X
+                        by_coef.append(xp.matrix_transpose(xp.reshape(by_unit, (*delta.shape[:2], -1))))
                     else:
-                        by_coef = hidden[layer - 1] @ delta.transpose(0, 2, 1)
-                        delta = (coefs[layer] @ delta) * self._slope(hidden[layer - 1])
-                    gradient[block, part] += by_coef.reshape(len(by_coef), -1)
-        return gradient
+                        by_coef.append(hidden[layer - 1] @ xp.matrix_transpose(delta))
+                        delta = (coefs[layer] @ delta) * self._slope(hidden[layer - 1], xp)
+                n = delta.shape[0]
+                blocks.append(xp.concat([xp.reshape(v, (n, -1)) for v in (*by_coef[::-1], *by_bias[::-1])], axis=1))
+            return add_blocks(gradient, blocks, xp)
 
     def hessian(self, weights: np.ndarray, active: np.ndarray) -> np.ndarray:
         """Gauss-Newton matrix plus penalty at one weight vector, (n_weights,), among its `active` entries.
@@ -178,11 +199,11 @@ class MLPWeightSpace(WeightSpace):
         derivative `L_i` of the loss by the outputs; it leaves out the second derivatives of the outputs.
         """
         weights, active = np.asarray(weights, dtype=float), np.asarray(active, dtype=int)
-        coefs, biases = self._layers(weights[None])
+        coefs, biases = self._layers(weights[None], np)
         n_outputs, n_active = self._sizes[-1], len(active)
         hessian = np.diag(self._l2[active])
         for rows in blocks_of_particles(self._X.shape[0], n_outputs * (2 * n_active + sum(self._sizes[1:]))):
-            *hidden, eta = self._forward(self._X[rows], coefs, biases)
+            *hidden, eta = self._forward(self._X[rows], coefs, biases, np)
             jacobian = self._jacobian(self._X[rows], coefs, hidden, active)
             row_weight = self._row_weight[rows]
             if isinstance(self.loss, Multinomial):  # diag(p) - p p^T
@@ -212,7 +233,7 @@ class MLPWeightSpace(WeightSpace):
             if layer > 0:
                 values = hidden[layer - 1][0]
                 jacobian[mine] = values[source, None] * delta[unit]
-                delta = np.tensordot(coefs[layer][0], delta, axes=1) * self._slope(values)[:, None]
+                delta = np.tensordot(coefs[layer][0], delta, axes=1) * self._slope(values, np)[:, None]
             else:
                 columns = X[:, source].toarray() if sparse.issparse(X) else X[:, source]
                 jacobian[mine] = columns.T[:, None] * delta[unit]

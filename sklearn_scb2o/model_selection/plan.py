@@ -13,6 +13,8 @@ from scipy.optimize import OptimizeResult
 from sklearn.metrics import get_scorer_names
 
 from ..optimize import SCB2OOptimizer
+from ..optimize.values import pick_dtype, pick_namespace
+from ..particles.backend import Array
 from .criteria import Criterion, GroupCosts, ModelCriterion, group_costs
 from .groups import GROUP_BY
 from .rows import n_rows, take_params, take_rows
@@ -64,6 +66,13 @@ class Plan:
         if not (_is_number(self.lower_atol) and 0.0 <= self.lower_atol < np.inf):
             raise ValueError(f"lower_atol={self.lower_atol!r} must be a number, 0 or larger")
         _check_optimizer_params(self.optimizer_params)
+
+    @property
+    def like(self) -> Array:
+        """An array of the library, on the device and of the type that particles have."""
+        params = self.optimizer_params or {}
+        xp, device = pick_namespace(params.get("xp"), None, params.get("device"))
+        return xp.asarray(np.empty(0, dtype=pick_dtype(params.get("dtype"), None)), device=device)
 
     @property
     def judges_by_folds(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..optimize import SCB2OOptimizer
+from ..particles.backend import to_numpy
 from .incumbent import Incumbent
 from .local_search import descend
 from .supports import Supports
@@ -90,14 +91,14 @@ def search_supports(
     )
     model, quiet = None, 0
     while not optimizer.stop() and quiet < STAGNATION and supports.n_fits < last_fit:
-        population = optimizer.ask() > 0.0
+        population = to_numpy(optimizer.ask()) > 0.0
         if costs is None:
             objective = supports.values(population, best.item)
         else:  # the quadratic model around the best support is enough to rank the particles
             model = model or supports.quadratic_model(best.item)
             objective = np.array([supports.value(s) if model is None else model.estimate(s) for s in population])
         lower = np.maximum(objective, limit)
-        needed = optimizer.needs_upper(lower)
+        needed = to_numpy(optimizer.needs_upper(lower))
         optimizer.tell(lower, np.array([upper(s) if n else np.nan for s, n in zip(population, needed, strict=True)]))
         improved = False
         if costs is None:
@@ -106,7 +107,7 @@ def search_supports(
         else:
             assert optimizer.consensus is not None
             chosen = rng.choice(len(population), size=min(DESCENTS, len(population)), replace=False)
-            for support in (optimizer.consensus > 0.0, *population[chosen]):
+            for support in (to_numpy(optimizer.consensus) > 0.0, *population[chosen]):
                 improved |= take(descend(supports, support, limit, costs, max_fits=last_fit))
         if improved:
             optimizer.inject(scores_of(best.item))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..optimize import SCB2OOptimizer
+from ..particles.backend import Array, dtype_name, get_namespace, move, take_rows, to_numpy
 from .incumbent import Incumbent
 from .weight_spaces import WeightSpace
 
@@ -54,7 +56,13 @@ class Coordinates:
             lengths = np.sqrt(2.0 * max(slack, 0.0) / np.maximum(values, 1e-300))
             self.map = vectors * np.minimum(lengths, longest)
 
-    def weights(self, u: np.ndarray) -> np.ndarray:
+    def on(self, like: Array) -> Self:
+        """The same coordinates for points that are arrays such as `like`; `points` is for NumPy."""
+        other = copy.copy(self)
+        other.center, other.map = move(self.center, like), move(self.map, like)
+        return other
+
+    def weights(self, u: Array) -> Array:
         """Weights (k, n_weights) of points (k, n_weights)."""
         return self.center + (u * self.map if self.map.ndim == 1 else u @ self.map.T)
 
@@ -66,7 +74,7 @@ class Coordinates:
         squares = np.sum(self.map**2, axis=0)
         return away @ np.divide(self.map, squares, out=np.zeros_like(self.map), where=squares > 0.0)
 
-    def gradient(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def gradient(self, u: Array, gradient: Array) -> Array:
         """Derivatives by u from those by the weights."""
         return gradient * self.map if self.map.ndim == 1 else gradient @ self.map
 
@@ -87,18 +95,26 @@ class Thresholded:
     def __init__(self, scale: np.ndarray, exact: np.ndarray, threshold: float = 0.25) -> None:
         self.scale, self.threshold = scale, np.where(exact, 0.0, threshold)
 
-    def weights(self, u: np.ndarray) -> np.ndarray:
+    def on(self, like: Array) -> Self:
+        """The same coordinates for points that are arrays such as `like`; `points` is for NumPy."""
+        other = copy.copy(self)
+        other.scale, other.threshold = move(self.scale, like), move(self.threshold, like)
+        return other
+
+    def weights(self, u: Array) -> Array:
         """Weights (k, n_weights) of points (k, n_weights)."""
-        return self.scale * np.sign(u) * np.maximum(np.abs(u) - self.threshold, 0.0)
+        xp = get_namespace(u)
+        return self.scale * xp.sign(u) * xp.maximum(xp.abs(u) - self.threshold, 0.0)
 
     def points(self, weights: np.ndarray) -> np.ndarray:
         """Points whose weights these are; zero where the weight is."""
         u = np.divide(weights, self.scale, out=np.zeros_like(weights), where=self.scale > 0.0)
         return np.where(u == 0.0, 0.0, u + np.sign(u) * self.threshold)
 
-    def gradient(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def gradient(self, u: Array, gradient: Array) -> Array:
         """Derivatives by u from those by the weights; zero where the weight is."""
-        return np.where(np.abs(u) > self.threshold, gradient * self.scale, 0.0)
+        xp = get_namespace(u)
+        return xp.where(xp.abs(u) > self.threshold, gradient * self.scale, 0.0)
 
 
 def lone_moves(space: WeightSpace, center: np.ndarray, slack: float) -> np.ndarray:
@@ -118,7 +134,7 @@ def _curvature(space: WeightSpace, center: np.ndarray) -> np.ndarray | None:
 
 def search_weights(
     space: WeightSpace,
-    upper: Callable[[np.ndarray], np.ndarray],
+    upper: Callable[[Array], Array],
     limit: float,
     seeds: Iterable[np.ndarray],
     coordinates: Coordinates | Thresholded,
@@ -145,7 +161,8 @@ def search_weights(
     coordinates
         What the particles are.
     n_particles, max_iter, optimizer_params
-        Of the particle system; and ``gamma``, the strength of a drift ``-gamma grad L(u) / (2 slack)`` where slack is
+        Of the particle system, ``xp``, ``device`` and ``dtype`` included: weights, objective and upper values are then
+        arrays of that library. And ``gamma``, the strength of a drift ``-gamma grad L(u) / (2 slack)`` where slack is
         what the limit leaves above the first seed. It is zero within the limit, and takes other particles back.
     rng : Generator
         Source of all that is random.
@@ -162,31 +179,48 @@ def search_weights(
     best = Incumbent(limit)
     slack = limit - float(space.objective(given[:1])[0])
     _take_best(best, given, space.objective(given), upper(given))
+    u = optimizer.ask()
+    xp = get_namespace(u)
+    there, coordinates_there = space.on(u), coordinates.on(u)
+    is_exact = dtype_name(u) == "float64"
     quiet = 0
     while not optimizer.stop() and quiet < STAGNATION:
         u = optimizer.ask()
-        weights = coordinates.weights(u)
-        objective = space.objective(weights)
-        lower = np.maximum(objective, limit)
-        needed = np.flatnonzero(optimizer.needs_upper(lower))
-        G = np.full(len(u), np.nan)
-        G[needed] = upper(weights[needed])
+        weights = coordinates_there.weights(u)
+        objective = there.objective(weights)
+        lower = xp.maximum(objective, float(limit))
+        needed = np.flatnonzero(to_numpy(optimizer.needs_upper(lower)))
+        judged, values = take_rows(weights, needed, xp), to_numpy(objective)
+        G = np.full(len(values), np.nan)
+        G[needed] = to_numpy(upper(judged))
         drift = None
-        if gamma > 0.0 and slack > 0.0:
-            drift = np.zeros_like(u)
-            above = np.flatnonzero((objective > limit) & np.isfinite(objective))
-            slope = coordinates.gradient(u[above], space.gradient(weights[above]))
-            drift[above] = -gamma / (2.0 * slack) * np.nan_to_num(slope)
+        above = np.flatnonzero((values > limit) & np.isfinite(values))
+        if gamma > 0.0 and slack > 0.0 and len(above):
+            outside, moving = take_rows(weights, above, xp), take_rows(u, above, xp)
+            slope = coordinates_there.gradient(moving, there.gradient(outside))
+            drift = _scattered(-gamma / (2.0 * slack) * xp.where(xp.isfinite(slope), slope, 0.0), above, u)
         optimizer.tell(lower, G, drift=drift)
-        quiet = 0 if _take_best(best, weights[needed], objective[needed], G[needed]) else quiet + 1
+        quiet = 0 if _take_best(best, judged, values[needed], G[needed], None if is_exact else space) else quiet + 1
         if quiet % 10 == 9:
             optimizer.inject(coordinates.points(best.item[None]))
     return FoundWeights(best.item, best.lower, best.upper, optimizer.result)
 
 
-def _take_best(best: Incumbent, weights: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
-    """Keep the best of some rows if it is the best of all; returns whether it is."""
-    improved = False
-    for row in zip(weights, lower, upper, strict=True):
-        improved |= best.take(*row)
-    return improved
+def _scattered(values: Array, rows: np.ndarray, like: Array) -> Array:
+    """An array of the shape of `like` with some rows given and zeros elsewhere."""
+    n = like.shape[0]
+    source, is_given = np.zeros(n, dtype=int), np.zeros((n, 1), dtype=bool)
+    source[rows], is_given[rows] = np.arange(len(rows)), True
+    xp = get_namespace(like)
+    return xp.where(move(is_given, like), take_rows(values, source, xp), 0.0)
+
+
+def _take_best(
+    best: Incumbent, weights: Array, lower: np.ndarray, upper: np.ndarray, space: WeightSpace | None = None
+) -> bool:
+    """Keep the best of some rows if it is the best of all, also by the objective of `space`; returns whether it is."""
+    row = best.choose(lower, upper)
+    if row is None:
+        return False
+    item = to_numpy(weights[row, :]).astype(float)
+    return best.take(item, lower[row] if space is None else float(space.objective(item[None])[0]), upper[row])

@@ -10,9 +10,10 @@ from scipy.optimize import OptimizeResult
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
+from ..particles.backend import Array, move, to_numpy
 from .column_selection import cross_validated, feature_names_of
 from .criteria import GroupCosts, ModelCriterion, WeightCriterion
-from .groups import feature_labels, membership_of
+from .groups import feature_labels, groups_in, membership_of
 from .inner_fit import fit_active
 from .plan import Data, Plan, Selected, Selection
 from .seeds import seed_supports, smallest_l1_norm
@@ -42,6 +43,7 @@ class WeightSelection(Selection):
 
     def __init__(self, plan: Plan, data: Data, judged: Data, plain: Any, search_space: str) -> None:
         self.plan, self.data, self.judged, self.search_space = plan, data, judged, search_space
+        self.like = plan.like
         if plan.judges_by_folds:
             _check_can_refit(plain, search_space)
         self.plain, self.scratch = plain, copy.deepcopy(plain)
@@ -104,20 +106,22 @@ class WeightSelection(Selection):
         found = search_weights(self.space, self.upper, limit, seeds, coordinates, **self.settings(rng))
         return found.weights, found.optimizer_result
 
-    def upper(self, weights: np.ndarray) -> np.ndarray:
-        """The criterion of weight vectors, (k, n_weights) -> (k,)."""
+    def upper(self, weights: Array) -> Array:
+        """The criterion of weight vectors, (k, n_weights) -> (k,), arrays of any library; of models one of NumPy."""
         criterion = self.plan.criterion
         if self.group_costs is not None:
-            return self.group_costs @ (self.membership @ (weights != 0.0).T.astype(float) > 0.0)
+            return move(self.group_costs, weights) @ groups_in(self.membership, weights).T
         if isinstance(criterion, WeightCriterion):
-            values = np.asarray(criterion(weights, self.space.is_intercept), dtype=float)
-            if values.shape != (len(weights),):
+            if isinstance(weights, np.ndarray):
+                weights = move(weights, self.like)
+            values = np.asarray(to_numpy(criterion(weights, self.space.is_intercept)), dtype=float)
+            if values.shape != (weights.shape[0],):
                 raise ValueError(
-                    f"upper returned shape {values.shape} for weights of shape {weights.shape}; expected is a value "
-                    f"for each row, ({len(weights)},)"
+                    f"upper returned shape {values.shape} for weights of shape {tuple(weights.shape)}; expected is a "
+                    f"value for each row, ({weights.shape[0]},)"
                 )
             return values
-        return np.array([self.judge(self._put(row, self.scratch)) for row in weights])
+        return np.array([self.judge(self._put(row, self.scratch)) for row in to_numpy(weights)])
 
     def upper_of_support(self, support: np.ndarray) -> float:
         """The criterion of the inner fit on a support."""

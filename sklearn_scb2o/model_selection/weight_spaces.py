@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -13,6 +14,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
+
+from ..particles.backend import Array, get_namespace, move, to_numpy
 
 __all__ = ["WeightSpace", "has_weight_space", "make_weight_space", "register_weight_space"]
 
@@ -137,6 +140,14 @@ class WeightSpace(ABC):
     def units(self) -> sparse.csr_array | None:
         """Membership (n_units, n_weights) of weights in hidden units; None for a model without such."""
         return None
+
+    def on(self, like: Array) -> WeightSpace:
+        """The same space for weights that are arrays such as `like`: of its library, device and floating type.
+
+        Such arrays are what `objective` and `gradient` take and return; all else is as it was. Where this is not
+        overridden, NumPy computes both.
+        """
+        return self if isinstance(like, np.ndarray) else _ThroughNumPy(self, like)
 
 
 def register_weight_space(estimator_class: type, factory: Callable[..., WeightSpace] | None) -> None:
@@ -330,14 +341,68 @@ class WrappedSpace(WeightSpace):
         return self.space.units()
 
 
+class _ThroughNumPy(WrappedSpace):
+    """A weight space for arrays such as `like`, whose objective is computed by NumPy."""
+
+    def __init__(self, space: WeightSpace, like: Array) -> None:
+        super().__init__(space)
+        self._like = like
+
+    def objective(self, weights: Array) -> Array:
+        return move(self.space.objective(to_numpy(weights).astype(float)), self._like)
+
+    def gradient(self, weights: Array) -> Array:
+        return move(self.space.gradient(to_numpy(weights).astype(float)), self._like)
+
+
 class _PipelineSpace(WrappedSpace):
     """The weight space of the last step of a pipeline, on the transformed data."""
+
+    def on(self, like: Array) -> WeightSpace:
+        return self.around(self.space.on(like))
 
     def weights_of(self, estimator: Any) -> np.ndarray:
         return self.space.weights_of(estimator.steps[-1][1])
 
     def put(self, weights: np.ndarray, estimator: Any) -> None:
         self.space.put(weights, estimator.steps[-1][1])
+
+
+class TrainingData(NamedTuple):
+    """The arrays of an objective, all of one library and floating type."""
+
+    X: Any  #: (n_samples, n_features)
+    targets: Array  #: (n_outputs, n_samples)
+    row_weight: Array
+    l2: Array  #: (n_weights,)
+    l1: Array | None
+
+    def on(self, like: Array) -> TrainingData:
+        """The same arrays in the library, on the device and of the floating type of `like`."""
+        if sparse.issparse(self.X):
+            if not isinstance(like, np.ndarray):
+                raise ValueError(
+                    f"X is sparse, which works with NumPy only, and xp is {get_namespace(like).__name__}: leave xp out "
+                    "of optimizer_params, or give a dense X"
+                )
+            X = self.X.astype(like.dtype)
+        else:
+            X = move(np.asarray(self.X, dtype=float), like)
+        others = (None if v is None else move(np.asarray(v, dtype=float), like) for v in self[1:])
+        return TrainingData(X, *others)
+
+    def weights(self, weights: Any) -> tuple[Array, ModuleType]:
+        """Weights as an array of the same library, and that library."""
+        if isinstance(self.l2, np.ndarray):
+            return np.asarray(weights, dtype=self.l2.dtype), np
+        return weights, get_namespace(weights)
+
+
+def add_blocks(values: Array, blocks: list[Array], xp: ModuleType) -> Array:
+    """Values of a population plus those of its blocks, which are none where there are no particles."""
+    if not blocks:
+        return values
+    return values + (blocks[0] if len(blocks) == 1 else xp.concat(blocks))
 
 
 def class_indices(estimator: Any, y: Any) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -49,13 +50,13 @@ class Hybrid:
         Evaluations that are left. If None, there is one round of searches.
     lower_tol : float
         L counts as lowest up to this; 0: up to 1e-9 of its usual excess.
-    seed : int
-        Of later swarms.
+    seed : int or SeedSequence
+        Of directions and later swarms.
     """
 
     def __init__(
         self, evaluate: Evaluate, archive: Archive, answer: tuple[float, float, Floats], budget: int | None,
-        lower_tol: float, seed: int,
+        lower_tol: float, seed: Any,
     ) -> None:  # fmt: skip
         self._evaluate, self._archive, self._budget = evaluate, archive, budget
         self._left: float = np.inf if budget is None else budget

@@ -33,6 +33,7 @@ class Record(NamedTuple):
     key: Key
     point: str  #: digest of the point
     outcome: Outcome
+    capacity: int | None = None  #: evaluations that could be worked on at once when it was waited for, if it says so
 
 
 class Journal:
@@ -97,9 +98,9 @@ class Journal:
         write_atomically(self.path, _line({"journal": VERSION, "generation": generation}).encode("ascii"))
         self._lines = [(_key(_parse(line)), line) for line in first]
 
-    def append(self, key: Key, point: str, outcome: Outcome) -> None:
+    def append(self, key: Key, point: str, outcome: Outcome, capacity: int) -> None:
         """Record a finished evaluation."""
-        line = _line(_record_as_json(key, point, outcome))
+        line = _line(_record_as_json(key, point, outcome, capacity))
         self._write(line)
         self._lines.append((key, line))
 
@@ -139,12 +140,11 @@ class JournaledPool(Pool):
     """A pool that first gives back what a journal holds, then records what finishes.
 
     Recorded evaluations come from `next` in the recorded order, each once it has been submitted; meanwhile all else
-    that is submitted is held back. So a loop that handles one evaluation after the other goes the same way again,
-    also where tasks finish in any order.
+    that is submitted is held back, and the capacity is what it was. So a loop that handles one evaluation after the
+    other goes the same way again, also where tasks finish in any order, or the number of workers has changed.
 
     If `next` is called before the evaluation whose turn it is has been submitted, or that was submitted with another
-    point, the run has diverged, by another number of workers for instance: the rest of the record is dropped, with a
-    warning.
+    point, the run has diverged: the rest of the record is dropped, with a warning.
 
     Parameters
     ----------
@@ -159,8 +159,19 @@ class JournaledPool(Pool):
 
     def __init__(self, pool: Pool, journal: Journal, keeps: Callable[[Key, Outcome], bool] | None = None) -> None:
         super().__init__()
-        self.capacity = pool.capacity
         self._pool, self._journal, self._keeps = pool, journal, keeps
+        self._capacity = self._next_capacity()
+
+    @property
+    def capacity(self) -> int:
+        """That of the pool, or that on record; the same from one call of `next` to another."""
+        return self._capacity
+
+    def next(self) -> Finished:
+        """The next one on record, or that is finished."""
+        finished = super().next()
+        self._capacity = self._next_capacity()
+        return finished
 
     def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
         """Ask for an evaluation, which is made unless it is on record."""
@@ -177,7 +188,7 @@ class JournaledPool(Pool):
     def _wait(self) -> Finished:
         records = self._journal.records
         if records:
-            key, point, outcome = records[0]
+            key, point, outcome, _ = records[0]
             if key in self._unfinished and self._point(key) == point:
                 records.popleft()
                 if not records:
@@ -194,8 +205,12 @@ class JournaledPool(Pool):
             self._release()
         key, outcome = self._pool.next()
         if self._keeps is None or self._keeps(key, outcome):
-            self._journal.append(key, self._point(key), outcome)
+            self._journal.append(key, self._point(key), outcome, self._capacity)
         return key, outcome
+
+    def _next_capacity(self) -> int:
+        recorded = self._journal.records[0].capacity if self._journal.records else None
+        return self._pool.capacity if recorded is None else recorded
 
     def _point(self, key: Key) -> str:
         """Digest of the point of an unfinished evaluation."""
@@ -260,7 +275,7 @@ def _key(values: dict[str, Any]) -> Key:
     return values["number"], values["kind"]
 
 
-def _record_as_json(key: Key, point: str, outcome: Outcome) -> dict[str, Any]:
+def _record_as_json(key: Key, point: str, outcome: Outcome, capacity: int) -> dict[str, Any]:
     return {
         "number": int(key[0]),
         "kind": key[1],
@@ -269,6 +284,7 @@ def _record_as_json(key: Key, point: str, outcome: Outcome) -> dict[str, Any]:
         "failure": outcome.failure,
         "message": outcome.message[-LONGEST_MESSAGE:],
         "seconds": float(outcome.seconds),
+        "capacity": capacity,
     }
 
 
@@ -280,7 +296,7 @@ def _record_from_json(values: dict[str, Any]) -> Record:
         message=values["message"],
         seconds=values["seconds"],
     )
-    return Record(_key(values), values["point"], outcome)
+    return Record(_key(values), values["point"], outcome, values.get("capacity"))
 
 
 def _value_as_json(value: Any) -> dict[str, Any]:

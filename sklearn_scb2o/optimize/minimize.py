@@ -242,7 +242,7 @@ def minimize(
                 result = runs.result()
                 if seen is not None and stopped is None and result.x is not None:
                     write()
-                    for _ in _local_searches(result, seen, evaluator, optimizer, budget, store):
+                    for _ in _local_searches(result, seen, evaluator, runs, budget, store):
                         if call_back is not None and call_back(result):
                             stopped = STOPPED
                             break
@@ -288,21 +288,21 @@ def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator, seen: Seen | No
 
 
 def _local_searches(
-    result: OptimizeResult, seen: Seen, evaluator: Evaluator, optimizer: SCB2OOptimizer, budget: int | None,
-    store: Checkpoint | None,
-) -> Iterator[None]:  # fmt: skip
+    result: OptimizeResult, seen: Seen, evaluator: Evaluator, runs: Runs, budget: int | None, store: Checkpoint | None
+) -> Iterator[None]:
     """Improve the result by local searches and further swarms, a search at a time."""
+    optimizer = runs.optimizer
     if _has_improved_before(result, evaluator, budget, store):
         return
     hybrid = Hybrid(
         evaluator.both, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
         None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
-        seed=optimizer.spawn_seed(),
+        seed=runs.other_seed(),
     )  # fmt: skip
     for _ in hybrid:
         result.lower_fun, result.fun, result.x = hybrid.answer
         result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
-        if optimizer.is_out_of_time:
+        if "max_time" in optimizer.stop():
             return
         yield
 

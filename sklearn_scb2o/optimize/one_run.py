@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
-from ..particles.backend import Array
 from ..particles.offset import EPS, SHORT, TINY, solve_offset_of_floats
 from ..particles.selection import quantile_rank
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
@@ -28,13 +29,47 @@ _LOG_EPS = math.log(EPS)
 _FAR, _WIDEST = 50.0, 400.0
 
 
-def weigh(
-    L: Array, G: Array, beta: float, alpha: float | None, rtol: float
-) -> tuple[Array, float, float, float] | None:
-    """Weights of the particles, shape (1, N), hard quantile, alpha and tau; None where the array functions must do it.
+class RankingOfOne(NamedTuple):
+    """What the lower values of a batch of one run say, where nothing is out of the ordinary."""
 
-    L and G have shape (1, N); settings are usual, alpha None where it adapts.
-    """
+    order: NDArray[np.intp]  #: particles by their lower values, (N,)
+    inside: int  #: how many are inside the hard quantile: k, or more with ties
+    log_eta: list[float]  #: log selection weights in that order, as far as they matter
+    quantile: float  #: hard quantile
+    rank: int  #: k
+    tau: float
+
+    @property
+    def needed(self) -> NDArray[np.bool_]:
+        """Rows whose upper value can get weight, (1, N)."""
+        mask = np.zeros((1, len(self.order)), dtype=bool)
+        mask[0, self.order[: len(self.log_eta)]] = True
+        return mask
+
+    @property
+    def used(self) -> NDArray[np.intp]:
+        """Particles whose upper value `weigh` uses."""
+        return self.order[: max(self.inside, len(self.log_eta))]
+
+    def weigh(self, G: NDArray[Any], alpha: float | None) -> tuple[NDArray[np.float64], float]:
+        """Weights of the particles, (1, N), and alpha, given upper values (1, N), of which those `used` are tame.
+
+        alpha is None where it adapts.
+        """
+        order, inside, log_eta, _, k, _ = self
+        n = len(log_eta)
+        upper = G.take(self.used).tolist()
+        if alpha is None:
+            alpha = _alpha_from_rank(sorted(upper[:inside]), max(1, round(ALPHA_FRACTION * k)))
+        weights = np.zeros(G.shape)
+        # exponentials are NumPy's, and the total is summed by NumPy, so that not a bit differs from `gibbs_weights`
+        weights.put(order[:n], np.exp(np.array(_logits(upper[:n], log_eta, max(alpha, TINY)))))
+        weights /= np.add.reduce(weights, None)
+        return weights, alpha
+
+
+def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
+    """What lower values (1, N) say with usual settings; None where arrays must do it."""
     N = L.shape[1]
     k = quantile_rank(beta, N)
     if k == N or N > SHORT or L.dtype.char != "d":
@@ -44,33 +79,24 @@ def weigh(
     at, after = lower[k - 1], lower[k]
     tau = max(TAU_FRACTION * (at - lower[0]), TINY)
     gap = (after - at) / tau
-    if not (gap < _WIDEST and lower[0] > -_HUGE and lower[-1] < _HUGE and np.vdot(G, G) < math.inf):
+    if not (gap < _WIDEST and lower[0] > -_HUGE and lower[-1] < _HUGE):
         return None
     z = [(v - at) / tau for v in lower[: bisect_right(lower, after + _FAR * tau)]]
     s = solve_offset_of_floats(z, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
     if s is None:
         return None
-    log_eta = _log_weights(s, z)
-    inside = bisect_right(lower, at)  # k, or more with ties
-    n = len(log_eta)
-    upper = G.take(order[: max(inside, n)]).tolist()
-    if alpha is None:
-        alpha = _alpha_from_rank(sorted(upper[:inside]), max(1, round(ALPHA_FRACTION * k)))
-    weights = np.zeros((1, N))
-    # exponentials are NumPy's, and the total is summed by NumPy, so that not a bit differs from `gibbs_weights`
-    weights.put(order[:n], np.exp(np.array(_logits(upper[:n], log_eta, max(alpha, TINY)))))
-    weights /= np.add.reduce(weights, None)
-    return weights, at, alpha, tau
+    log_eta = _log_weights(s, z, _LOG_EPS + min(0.0, math.log(beta * N)))
+    return RankingOfOne(order, bisect_right(lower, at), log_eta, at, k, tau)
 
 
-def _log_weights(s: float, z: list[float]) -> list[float]:
-    """``log psi(s - z)`` of the logistic selector, z in order, up to where psi falls below the rounding of 1."""
+def _log_weights(s: float, z: list[float], cut: float) -> list[float]:
+    """``log psi(s - z)`` of the logistic selector, z in order, up to where it falls to `cut`."""
     logs: list[float] = []
     exp, log1p, add = math.exp, math.log1p, logs.append
     for v in z:
         u = s - v
         log_psi = u - log1p(exp(u)) if u < 0.0 else -log1p(exp(-u))
-        if log_psi <= _LOG_EPS:
+        if log_psi <= cut:
             break
         add(log_psi)
     return logs

@@ -16,6 +16,7 @@ from ..particles.selection import quantile_rank
 from .box import make_box
 from .history import LOOK_EVERY, History
 from .parameters import PAPER, Parameters, as_selector, check_count
+from .ranking import Remembered, rank, recall
 from .savable import Savable
 from .schedules import Schedules
 from .state import Counts, State
@@ -23,7 +24,7 @@ from .stopping import Limits
 from .streams import make_streams
 from .swarm import Swarm
 from .tickets import Tickets
-from .update import needed_upper, update_consensus
+from .update import update_consensus
 from .values import as_start, as_values, pick_dtype, pick_namespace
 
 _NOTHING_ASKED = "{}() without a pending batch: call ask() first, evaluate the points it returns, then tell() once"
@@ -229,6 +230,7 @@ class SCB2OOptimizer(Savable):
         history = History(self.n_runs, swarm.measure)
         self._state = State(y, spread, best, streams, history, (0, self.batch_size), first_spread=spread)
         self._value_shape = (self.batch_size,) if self.n_runs == 1 else (self.n_runs, self.batch_size)
+        self._remembered: Remembered | None = None  # what `needs_upper` has found out, for `tell`
         self._started_at: float | None = None
 
     @classmethod
@@ -388,7 +390,9 @@ class SCB2OOptimizer(Savable):
         points, lower, upper = state.latest
         if state.tickets is not None:
             upper = state.tickets.compared_upper(swarm)
-        update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp)
+        known = None if state.tickets is not None else recall(self._remembered, lower, settings, state.lower_best)
+        update = update_consensus(points, lower, upper, settings, state.lower_best, swarm.xp, known)
+        self._remembered = None
         counts = (
             Counts.of_batch(update, L.shape[1], swarm.xp)
             if missed is None or L.shape[1] == self.n_particles
@@ -469,7 +473,10 @@ class SCB2OOptimizer(Savable):
         """Where the upper value matters, given the lower values of a batch, or of particles that are out."""
         state, swarm, settings = self._state, self._swarm, self._schedules.settings(self)
         if rows is None:
-            return needed_upper(L, settings, state.lower_best, swarm.xp)
+            ranking = rank(L, settings, state.lower_best, swarm.xp)
+            if swarm.xp is np:  # elsewhere, looking whether the same values are told would wait for a device
+                self._remembered = Remembered(L, settings, state.lower_best, ranking)
+            return ranking.needed
         assert state.tickets is not None
         present = state.tickets.present(rows, L, swarm)
         known = int(np.count_nonzero(to_numpy(present) < np.inf))
@@ -477,7 +484,7 @@ class SCB2OOptimizer(Savable):
             return np.inf > L  # each may be inside the quantile in the end
         # the softness of the selection may still grow: the fewer are known, the more particles are asked for
         settings = replace(settings, beta=min(1.0, settings.beta * (2.0 - known / self.n_particles)))
-        return swarm.take(needed_upper(present, settings, state.lower_best, swarm.xp), rows)
+        return swarm.take(rank(present, settings, state.lower_best, swarm.xp).needed, rows)
 
     def _missed(self, L: Array, G: Array, rows: Any) -> NDArray[np.bool_]:
         """Which of some particles lack an upper value that matters, (k,)."""

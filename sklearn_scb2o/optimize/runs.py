@@ -115,7 +115,12 @@ class Runs:
         if self._first["x0"] is not None and not np.isfinite(self._first["bounds"]).all():
             # where there are no bounds the particles start around something
             options["x0"] = self._first["x0"].reshape(-1, len(self._first["bounds"])).mean(axis=0)
-        return SCB2OOptimizer(**options, random_state=_later_seed(self._random_state, number))
+        return SCB2OOptimizer(**options, random_state=later_seed(self._random_state, number))
+
+    def other_seed(self) -> np.random.SeedSequence:
+        """A seed for what is not a run."""
+        seed = later_seed(self._random_state, -1)
+        return seed[0] if isinstance(seed, list) else seed
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -245,10 +250,10 @@ def _quantiles(result: OptimizeResult) -> tuple[float, float]:
     return (result.history["quantile"][-1], result.history["quantile"][0]) if result.nit else (np.nan, np.nan)
 
 
-def _later_seed(random_state: Any, number: int) -> Any:
+def later_seed(random_state: Any, number: int) -> Any:
     """The seed of round `number` from that of the first."""
     if isinstance(random_state, (list, tuple)):
-        return [_later_seed(seed, number) for seed in random_state]
+        return [later_seed(seed, number) for seed in random_state]
     seed = seed_sequence(random_state)
     return np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, _RESTART_KEY + number), pool_size=seed.pool_size

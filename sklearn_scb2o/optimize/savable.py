@@ -123,5 +123,6 @@ class Savable(Findings):
         return {
             **self.__dict__,
             "_started_at": None,
+            "_remembered": None,
             "_state": replace(state, elapsed=self.elapsed, tickets=tickets),
         }

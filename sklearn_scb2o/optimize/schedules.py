@@ -8,7 +8,7 @@ import numpy as np
 
 from .motion import Step
 from .parameters import Parameters, beta_auto, check_number
-from .update import Settings
+from .ranking import Settings
 
 
 class Schedules:

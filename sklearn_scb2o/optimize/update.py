@@ -3,66 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..particles import (
-    SELECTORS,
-    OrderStatistics,
-    Selector,
-    alpha_from_rank,
-    consensus_point,
-    gibbs_weights,
-    order_statistics,
-    soft_selection,
-    tau_from_spread,
-)
-from ..particles.backend import Array, any_true, as_index, clamp, float_info, overflow_is_infinity, row_min
-from .one_run import weigh
-from .parameters import ALPHA_FRACTION, TAU_FRACTION
-
-# Relative accuracy of the mean selection weight within the iteration.
-_RTOL = 1e-9
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers of one iteration; alpha and tau are None where they adapt, xi is None where it is not given."""
-
-    selection: str
-    selector: Selector
-    alpha: float | None
-    beta: float
-    tau: float | None
-    xi: float | None
-    lower_tol: float
-    lower_max: float | None
-    upper_max: float | None
-
-    @cached_property
-    def is_usual(self) -> bool:
-        """Whether these are the settings that `weigh` knows."""
-        return (
-            self.selection == "soft"
-            and self.selector.log_psi is SELECTORS["logistic"].log_psi
-            and self.tau is self.xi is self.lower_max is self.upper_max is None
-            and not self.lower_tol
-        )
-
-
-class Selected(NamedTuple):
-    """The particles that count as minimisers of L."""
-
-    log_eta: Array  #: (R, N)
-    counts: Array  #: (R, N), whether a particle can have weight at all
-    quantile: Array  #: hard quantile, (R, 1)
-    rank: Array | int  #: its rank, ceil(beta n)
-    tau: Array | float  #: softness; 0 where there is none
+from ..particles import alpha_from_rank, consensus_point, gibbs_weights
+from ..particles.backend import Array, any_true, as_index, count_up, float_info, overflow_is_infinity
+from .one_run import RankingOfOne
+from .parameters import ALPHA_FRACTION
+from .ranking import Ranking, Settings, clip_values, is_tame, rank, rank_on_arrays, select
 
 
 class Update(NamedTuple):
@@ -79,70 +29,15 @@ class Update(NamedTuple):
     lower_best: Array  #: smallest lower value so far, (R, 1); kept up with a `lower_tol`
 
 
-def compared_lower(
-    L: Array, excluded: Array | None, settings: Settings, lower_best: Array, xp: ModuleType
-) -> tuple[Array, Array]:
-    """Lower values as the selection compares them, +inf where excluded, and the smallest seen so far."""
-    lower = L if settings.lower_max is None else xp.minimum(L, settings.lower_max)
-    if excluded is not None:
-        lower = xp.where(excluded, math.inf, lower)
-    if settings.lower_tol:
-        # every point within lower_tol of the best counts as a minimiser
-        lower_best = xp.minimum(lower_best, row_min(lower, xp))
-        lower = xp.maximum(lower, lower_best + settings.lower_tol)
-    return lower, lower_best
-
-
-def select(
-    lower: Array, order: OrderStatistics, settings: Settings, alpha: Array | float | None, xp: ModuleType
-) -> Selected:
-    """Select by lower values: log selection weights, and which of them can matter.
-
-    With tau="auto" weights below the rounding of 1 do not count; with a given tau everything does that does not
-    underflow, as a fixed alpha may make any of it matter.
-    """
-    if settings.selection == "none":
-        return Selected(xp.zeros_like(lower), lower < math.inf, order.at, order.rank, 0.0)
-    if settings.selection == "hard":
-        return Selected(xp.zeros_like(lower), lower <= order.at, order.at, order.rank, 0.0)
-    eps, tiny, _ = float_info(lower, xp)
-    cut = math.log(tiny)
-    tau: Array | float
-    if settings.xi is not None and alpha is not None:
-        tau = 1.0 / settings.xi / (alpha + xp.zeros_like(order.at))  # xi = 1 / (tau alpha)
-        tau = xp.maximum(tau, tiny)
-    elif settings.tau is not None:
-        tau = settings.tau
-    else:
-        tau = tau_from_spread(order, TAU_FRACTION, xp=xp)
-        # relative to the largest weight, which is far below 1 where less than one particle is to be selected
-        cut = math.log(eps) + min(0.0, math.log(settings.beta * lower.shape[-1]))
-    log_eta = soft_selection(
-        lower,
-        settings.beta,
-        tau,
-        selector=settings.selector,
-        order=order,
-        rtol=max(_RTOL, 32 * eps),
-        least=cut,
-        xp=xp,
-    ).log_eta
-    return Selected(log_eta, log_eta > cut, order.at, order.rank, tau)
-
-
-def needed_upper(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Array:
-    """Rows of (R, N) whose upper value can get weight, given the lower values."""
-    values = clip_values(L, xp)
-    failed = ~(values < math.inf)
-    if settings.xi is not None and settings.alpha is None:
-        return ~failed  # tau follows from alpha, alpha from the upper values
-    lower, _ = compared_lower(values, failed, settings, lower_best, xp)
-    lower = xp.where(xp.all(failed, axis=-1, keepdims=True), 0.0, lower)
-    order = order_statistics(lower, settings.beta, xp=xp)
-    return select(lower, order, settings, settings.alpha, xp).counts & ~failed
-
-
-def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Update:
+def update_consensus(
+    y: Array,
+    L: Array,
+    G: Array,
+    settings: Settings,
+    lower_best: Array,
+    xp: ModuleType,
+    ranking: Ranking | RankingOfOne | None = None,
+) -> Update:
     """Selection, temperature, weights and consensus of one batch.
 
     Parameters
@@ -157,80 +52,91 @@ def update_consensus(y: Array, L: Array, G: Array, settings: Settings, lower_bes
         Smallest lower value of the iterations before; used with a `lower_tol`.
     xp : module
         Array namespace.
+    ranking : optional
+        What `rank` returned for the same lower values and settings, where it is known already.
 
     Returns
     -------
     Update
     """
-    if xp is np and len(L) == 1 and settings.is_usual:
-        known = weigh(L, G, settings.beta, settings.alpha, _RTOL)
-        if known is not None:
-            weights, quantile, alpha, tau = known
+    if ranking is None and xp is np:
+        ranking = rank(L, settings, lower_best, xp)
+    if isinstance(ranking, RankingOfOne):
+        is_complete = is_tame(G)
+        if is_complete or is_tame(G.take(ranking.used)):
+            weights, alpha = ranking.weigh(G, settings.alpha)
+            evaluated = None if is_complete else (G == G) | ranking.needed
             m = np.matmul(weights, y[0])
-            return Update(weights, m, None, None, None, quantile, alpha, tau, lower_best)
-    return _update_on_arrays(y, L, G, settings, lower_best, xp)
+            return Update(weights, m, None, evaluated, None, ranking.quantile, alpha, ranking.tau, lower_best)
+        ranking = None
+    return _update_on_arrays(y, L, G, settings, lower_best, xp, ranking)
 
 
 @overflow_is_infinity
-def _update_on_arrays(y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Update:
+def _update_on_arrays(
+    y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType, ranking: Ranking | None
+) -> Update:
     """`update_consensus` in general: any array library, any number of runs, failed evaluations."""
-    lower, upper, failed, evaluated_upper, dead = L, G, None, None, None
-    alpha: Array | float | None
-    if xp is np and is_tame(G) and is_tame(L):
-        lower, lower_best = compared_lower(L, None, settings, lower_best, xp)
+    if ranking is None and xp is np:
+        ranking = rank_on_arrays(L, settings, lower_best, xp)
+    if ranking is not None and is_tame(G):
+        upper, evaluated, failed = G, None, ranking.failed
     else:
-        failed, evaluated_upper, excluded, upper = _failures(L, G, settings, lower_best, xp)
-        lower, lower_best = compared_lower(clip_values(L, xp), excluded, settings, lower_best, xp)
-        dead = xp.all(excluded, axis=-1)
-        if xp is np and not any_true(dead, xp):
-            dead = None
-        else:  # any finite values: nothing of such a run is used
-            lower, upper = (xp.where(dead[:, None], 0.0, v) for v in (lower, upper))
+        unknown = G != G
+        # +inf in G is data, as bad as can be
+        upper = xp.minimum(clip_values(xp.where(unknown, 0.0, G), xp), float_info(G, xp)[2] / 8.0)
+        ranking, needed = _rank_known(L, unknown, settings, lower_best, xp, ranking)
+        failed, evaluated = ~(math.inf > L) | (unknown & needed), ~unknown | needed
+    if ranking.dead is not None:
+        upper = xp.where(ranking.dead[:, None], 0.0, upper)
     if settings.upper_max is not None:
         upper = xp.minimum(upper, settings.upper_max)
 
-    order = order_statistics(lower, settings.beta, xp=xp)
-    alpha = settings.alpha
+    lower, order, alpha = ranking.lower, ranking.order, settings.alpha
     if alpha is None:
         inside = lower < math.inf if settings.selection == "none" else lower <= order.at
         alpha = alpha_from_rank(upper, inside, _alpha_rank(order.rank, xp), xp=xp)
-    chosen = select(lower, order, settings, alpha, xp)
-    weights = gibbs_weights(xp.where(chosen.counts, upper, math.inf), alpha, chosen.log_eta, xp=xp)
-    quantile = order.at if dead is None else xp.where(dead[:, None], math.nan, order.at)
+    selected = ranking.selected or select(lower, order, settings, alpha, xp)
+    weights = gibbs_weights(xp.where(selected.counts, upper, math.inf), alpha, selected.log_eta, xp=xp)
+    quantile = order.at if ranking.dead is None else xp.where(ranking.dead[:, None], math.nan, order.at)
     return Update(
-        weights, consensus_point(y, weights, xp=xp), failed, evaluated_upper, dead, quantile, alpha, chosen.tau,
-        lower_best,
+        weights, consensus_point(y, weights, xp=xp), failed, evaluated, ranking.dead, quantile, alpha, selected.tau,
+        ranking.lower_best,
     )  # fmt: skip
 
 
-def _failures(L: Array, G: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> tuple[Array, ...]:
-    """Which evaluations failed, which rows have or needed an upper value, which rows are out; and a finite G."""
-    failed, unknown = ~(math.inf > L), G != G
-    # +inf in G is data, as bad as can be
-    upper = clip_values(G, xp)
-    upper = xp.minimum(upper, float_info(upper, xp)[2] / 8.0)
-    if xp is np and not any_true(unknown, xp):
-        return failed, ~unknown, failed, upper
-    needed = needed_upper(L, settings, lower_best, xp)
-    missed = unknown & needed
-    # the selection of a run that misses a needed value is made anew, among the rows whose values are all known
-    excluded = failed | (unknown & xp.any(missed, axis=-1, keepdims=True))
-    return failed | missed, ~unknown | needed, excluded, xp.where(unknown, 0.0, upper)
+def _rank_known(
+    L: Array, unknown: Array, settings: Settings, lower_best: Array, xp: ModuleType, ranking: Ranking | None
+) -> tuple[Ranking, Array]:
+    """The ranking of a batch of which some upper values are unknown, and the rows that need one.
+
+    A run that misses a needed value is ranked anew, among the rows whose values are all known.
+
+    Parameters
+    ----------
+    L, settings, lower_best, xp
+        As in `rank`.
+    unknown : boolean array of shape (R, N)
+        Where G is NaN.
+    ranking : Ranking or None
+        That of all rows; on NumPy only, and there always.
+    """
+    known = xp.where(unknown, math.inf, L)
+    if ranking is not None or settings.tau_follows_upper:
+        needed = math.inf > L if ranking is None else ranking.needed
+        missed = xp.any(unknown & needed, axis=-1, keepdims=True)
+        if ranking is None or any_true(missed, xp):
+            ranking = rank_on_arrays(xp.where(missed, known, L), settings, lower_best, xp)
+        return ranking, needed
+    # looking at `missed` would wait for the device: both rankings are made, in one call
+    n_runs = L.shape[0]
+    both = rank_on_arrays(xp.concat([L, known]), settings, xp.concat([lower_best, lower_best]), xp)
+    needed = both.needed[:n_runs, :]
+    missed = as_index(xp.any(unknown & needed, axis=-1), xp)
+    return both.take(count_up(n_runs, missed, xp) + n_runs * missed, xp), needed
 
 
 def _alpha_rank(rank: Array | int, xp: ModuleType) -> Array | int:
     if isinstance(rank, int):
         return max(1, round(ALPHA_FRACTION * rank))
     return as_index(xp.maximum(xp.round(ALPHA_FRACTION * rank), 1.0), xp)
-
-
-def is_tame(values: NDArray[Any]) -> bool:
-    """Whether all values are finite and so far from overflow that nothing needs care: nearly always."""
-    flat = values.reshape(-1)
-    return bool(flat.dot(flat) < math.inf)  # which gives no warnings
-
-
-def clip_values(values: Array, xp: ModuleType) -> Array:
-    """Values in a range in which differences do not overflow; +inf and NaN stay what they are."""
-    limit = float_info(values, xp)[2] / 8.0
-    return xp.where(values < math.inf, clamp(values, -limit, limit, xp), values)

@@ -36,6 +36,8 @@ _log = logging.getLogger("sklearn_scb2o")
 MAX_BREAKS = 3
 #: Seconds that evaluations which are sent together should take at least, and may take at most.
 TOGETHER = 0.1, 0.5
+#: Seconds for which the number of an executor's workers is taken to be what it was.
+COUNT_EVERY = 1.0
 
 
 def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
@@ -102,21 +104,19 @@ def _run_nested(worker: Worker, tasks: list[Task]) -> list[Finished]:
 
 
 class Pool(ABC):
-    """Where evaluations are made.
+    """Where evaluations are made."""
 
-    Attributes
-    ----------
-    capacity : int
-        Evaluations that can be worked on at once.
-    """
-
-    capacity: int = 1
     _needs_pickling = False
     _isolate = False
     _breaks = 0  # since an evaluation was finished
 
     def __init__(self) -> None:
         self._unfinished: dict[Key, tuple[Call, NDArray[Any]]] = {}  # in order of submission
+
+    @property
+    def capacity(self) -> int:
+        """Evaluations that can be worked on at once."""
+        return 1
 
     def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
         """Ask for an evaluation; keys of unfinished ones differ."""
@@ -210,7 +210,7 @@ class JoblibPool(Pool):
         super().__init__()
         backend, _ = get_active_backend()
         in_threads = getattr(backend, "supports_sharedmem", False)
-        self.capacity, self._needs_pickling = n_jobs, not in_threads
+        self._n_jobs, self._needs_pickling = n_jobs, not in_threads
         self._stop = Event()
         if in_threads:
             self._worker = Worker(stop=self._stop, environment=isolation.share_of_cores(n_jobs))
@@ -225,6 +225,11 @@ class JoblibPool(Pool):
             "mmap_mode": "c",  # large arrays that the function holds can be written to
         }
         self._parallel = joblib.Parallel(**self._options).__enter__()
+
+    @property
+    def capacity(self) -> int:
+        """The number of workers."""
+        return self._n_jobs
 
     def close(self) -> None:
         """Stop the workers where they are evaluating; idle ones are kept by joblib for others."""
@@ -275,14 +280,22 @@ class ExecutorPool(Pool):
 
     def __init__(self, executor: Any) -> None:
         super().__init__()
-        self.capacity = _capacity(executor)
         self._executor = executor
+        self._capacity, self._counted_at = _capacity(executor), time.monotonic()
         self._waiting: deque[Key] = deque()
         self._sent: dict[Key, Any] = {}  # the first key of each task, and its future
         self._arrived: queue.SimpleQueue[tuple[list[Key], Any]] = queue.SimpleQueue()
         self._finished: deque[Finished] = deque()
         self._alone = False
         self._seconds = math.inf  # of the evaluations of late, on average
+
+    @property
+    def capacity(self) -> int:
+        """The number of workers, which may change while a cluster runs: as it was less than `COUNT_EVERY` ago."""
+        now = time.monotonic()
+        if now - self._counted_at >= COUNT_EVERY:
+            self._capacity, self._counted_at = _capacity(self._executor), now
+        return self._capacity
 
     def submit(self, key: Key, call: Call, x: NDArray[Any]) -> None:
         """Queue it."""

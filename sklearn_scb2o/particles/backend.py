@@ -81,6 +81,15 @@ def take_rows(x: Array, rows: NDArray[np.intp], xp: ModuleType) -> Array:
     return xp.take(x, xp.asarray(rows, device=array_api_compat.device(x)), axis=0)
 
 
+def move(values: NDArray[Any], like: Array) -> Array:
+    """An array of NumPy as one of the library and on the device of `like`; floats become those of its type."""
+    is_float = values.dtype.kind == "f"
+    if isinstance(like, np.ndarray):
+        return values.astype(like.dtype, copy=False) if is_float else values
+    xp = array_api_compat.array_namespace(like)
+    return xp.asarray(values, dtype=like.dtype if is_float else None, device=array_api_compat.device(like))
+
+
 def count_up(n: int, like: Array, xp: ModuleType) -> Array:
     """The numbers 0, 1, ..., n - 1 of the type and on the device of `like`."""
     return xp.arange(n, dtype=like.dtype, device=array_api_compat.device(like))

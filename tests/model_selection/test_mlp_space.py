@@ -121,7 +121,7 @@ def test_hessian_is_the_gauss_newton_matrix(name, hidden):
     space = make_weight_space(estimator, X, y, WEIGHTS)
     w = around(space.weights_of(estimator), 1)[0]
     n, h = space.n_weights, 1e-6
-    forward = lambda w: space._forward(space._X, *space._layers(w))[-1]  # noqa: E731
+    forward = lambda w: space._forward(space._X, *space._layers(w, np), np)[-1]  # noqa: E731
     jacobian = (forward(w + h * np.eye(n)) - forward(w - h * np.eye(n))) / (2 * h)
     eta = forward(w[None])[0]
     expected = np.diag(space._l2)

@@ -13,6 +13,8 @@ from scipy import stats
 from sklearn_scb2o import SCB2OOptimizer, SCB2OWarning
 from sklearn_scb2o.optimize import history as history_module
 from sklearn_scb2o.optimize import optimizer as optimizer_module
+from sklearn_scb2o.optimize import ranking as ranking_module
+from sklearn_scb2o.particles import order_statistics
 from sklearn_scb2o.particles.backend import dtype_name, get_namespace, to_numpy
 
 #: array-api-strict on a device other than that of the host, which refuses to mix arrays with those of another
@@ -157,6 +159,21 @@ def test_first_population_is_distributed_as_on_numpy(lib, bounds, x0):
     np.testing.assert_array_equal(first[1][:given], first[0][:given])
     for j in range(2):
         assert stats.ks_2samp(first[0][given:, j], first[1][given:, j], method="asymp").pvalue > 0.001
+
+
+@pytest.mark.parametrize("kind", [{}, {"n_runs": 2}, {"xi": 10.0}], ids=str)
+def test_each_batch_is_ranked_once_even_if_upper_values_are_missing(lib, kind, monkeypatch):
+    opt, calls = lib.make(**kind), []
+    L, G = (to_numpy(v).copy() for v in lib.values(opt.ask()))
+    G[..., ::3] = np.nan
+
+    def count(*args, **options):
+        calls.append(args)
+        return order_statistics(*args, **options)
+
+    monkeypatch.setattr(ranking_module, "order_statistics", count)
+    opt.tell(lib.array(L), lib.array(G))
+    assert len(calls) == 1
 
 
 # --- nothing waits for the device

@@ -3,6 +3,8 @@ import pytest
 from optimize_cases import BOX, advance, same, values
 
 from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o.optimize import optimizer as optimizer_module
+from sklearn_scb2o.optimize import update as update_module
 
 
 def test_batch_has_one_row_per_particle(make):
@@ -269,20 +271,62 @@ def test_nan_on_rows_that_are_not_needed_gives_the_same_run(kind, seed):
     assert np.all(partial.result.n_failed == 0)
 
 
-def test_fewer_rows_are_needed_than_there_are(make):
-    opt = make(n_particles=200)
+@pytest.mark.parametrize("kind", [{}, {"n_runs": 3}, {"selector": "gumbel"}], ids=str)
+def test_tell_selects_by_what_needs_upper_has_found(kind, make, monkeypatch):
+    opt = make(**kind)
+    X = opt.ask()
+    L, G = values(X)
+    needed = opt.needs_upper(L)
+
+    def refuse(*_):
+        raise AssertionError("selected again")
+
+    for module in (update_module, optimizer_module):
+        for name in {"rank", "rank_on_arrays"} & set(vars(module)):
+            monkeypatch.setattr(module, name, refuse)
+    opt.tell(L, np.where(needed, G, np.nan))
+    assert opt.n_iter == 1
+
+
+@pytest.mark.parametrize("kind", [{}, {"n_runs": 3}, {"lower_tol": 0.1}], ids=str)
+def test_other_values_than_needs_upper_was_given_are_selected_by_themselves(kind, make):
+    opt, other = make(**kind), make(**kind)
+    for _ in range(2):
+        L, G = values(opt.ask())
+        opt.needs_upper(L[..., ::-1])
+        opt.tell(L, G)
+        advance(other, 1)
+    assert same([opt.consensus, opt.ask()], [other.consensus, other.ask()])
+
+
+def test_needs_upper_before_a_state_is_loaded_says_nothing_about_it(make):
+    opt, other = make(lower_tol=0.1), make(lower_tol=0.1)
+    advance(other, 3)
+    state = other.state_dict()
+    L, G = values(other.ask())
+    opt.ask()
+    opt.needs_upper(L)
+    opt.load_state_dict(state)
+    opt.ask()
+    opt.tell(L, G)
+    other.tell(L, G)
+    assert same([opt.consensus], [other.consensus])
+
+
+def test_fewer_rows_are_needed_than_there_are(make_each):
+    opt = make_each(n_particles=200)
     assert 20 <= opt.needs_upper(values(opt.ask())[0]).sum() < 100
 
 
-def test_failed_rows_are_not_needed(make):
-    opt = make()
+def test_failed_rows_are_not_needed(make_each):
+    opt = make_each()
     L, _ = values(opt.ask())
     L[np.argsort(L)[:2]] = np.nan, np.inf
     assert not opt.needs_upper(L)[~np.isfinite(L)].any()
 
 
-def test_every_row_is_needed_without_a_lower_level(make):
-    opt = make(selection="none")
+def test_every_row_is_needed_without_a_lower_level(make_each):
+    opt = make_each(selection="none")
     assert opt.needs_upper(values(opt.ask())[0]).all()
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sklearn_scb2o import SCB2OOptimizer
-from sklearn_scb2o.optimize import update as update_module
-from sklearn_scb2o.optimize.one_run import weigh
-from sklearn_scb2o.optimize.update import Settings, update_consensus
+from sklearn_scb2o.optimize.one_run import RankingOfOne
+from sklearn_scb2o.optimize.ranking import Settings, rank, rank_on_arrays
+from sklearn_scb2o.optimize.update import update_consensus
 from sklearn_scb2o.particles import SELECTORS, soft_selection
 from sklearn_scb2o.problems import circle, sphere, star
 
@@ -93,25 +93,22 @@ def values(kind, rng, n):
 
 @pytest.mark.parametrize("kind", ["normal", "heavy", "ties", "clusters", "scales"])
 @pytest.mark.parametrize("alpha", [None, 30.0])
-def test_floats_equal_arrays(kind, alpha, monkeypatch):
+@pytest.mark.parametrize("is_complete", [True, False], ids=["", "unknown where it is not needed"])
+def test_floats_equal_arrays(kind, alpha, is_complete):
     rng, used = np.random.default_rng(5), 0
-
-    def count(*args):
-        nonlocal used
-        known = weigh(*args)
-        used += known is not None
-        return known
-
     for _ in range(200):
         n, d = int(rng.choice([7, 40, 100, 300])), int(rng.choice([1, 2, 5]))
         beta = float(rng.choice([0.02, 0.1, 0.3, 0.7]))
         L, G, y = values(kind, rng, n)[None], values(kind, rng, n)[None], rng.normal(size=(1, n, d))
         settings = Settings("soft", SELECTORS["logistic"], alpha, beta, None, None, 0.0, None, None)
         best = np.full((1, 1), np.inf)
-        monkeypatch.setattr(update_module, "weigh", count)
-        floats = update_consensus(y, L, G, settings, best, np)
-        monkeypatch.setattr(update_module, "weigh", lambda *_: None)
-        arrays = update_consensus(y, L, G, settings, best, np)
+        known = rank(L, settings, best, np)
+        used += isinstance(known, RankingOfOne)
+        on_arrays = rank_on_arrays(L, settings, best, np)
+        np.testing.assert_array_equal(known.needed, on_arrays.needed)
+        if not is_complete:
+            G[~known.needed] = np.nan
+        floats, arrays = (update_consensus(y, L, G, settings, best, np, r) for r in (known, on_arrays))
         for name in ("weights", "consensus", "quantile", "alpha", "tau"):
             np.testing.assert_array_equal(
                 np.ravel(getattr(floats, name)), np.ravel(getattr(arrays, name)), err_msg=name

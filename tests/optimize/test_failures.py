@@ -22,8 +22,8 @@ def assert_inside(*arrays, box=BOX):
 @pytest.mark.parametrize("failure", [np.nan, np.inf])
 @pytest.mark.parametrize("n_runs", [1, 2])
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_one_failed_lower_value_among_100_has_no_weight(make, failure, n_runs, selection):
-    opt = make(n_particles=100, selection=selection, n_runs=n_runs)
+def test_one_failed_lower_value_among_100_has_no_weight(make_each, failure, n_runs, selection):
+    opt = make_each(n_particles=100, selection=selection, n_runs=n_runs)
     for _ in range(5):
         L, G = values(opt.ask())
         L[..., 17], G[..., 17] = failure, -1e6  # the best of all, had it not failed
@@ -36,8 +36,8 @@ def test_one_failed_lower_value_among_100_has_no_weight(make, failure, n_runs, s
 
 @pytest.mark.parametrize("n_runs", [1, 2])
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_one_failed_upper_value_that_is_needed_has_no_weight(make, n_runs, selection):
-    opt = make(n_particles=100, selection=selection, n_runs=n_runs)
+def test_one_failed_upper_value_that_is_needed_has_no_weight(make_each, n_runs, selection):
+    opt = make_each(n_particles=100, selection=selection, n_runs=n_runs)
     for _ in range(5):
         X = opt.ask()
         L, G = values(X)
@@ -49,12 +49,12 @@ def test_one_failed_upper_value_that_is_needed_has_no_weight(make, n_runs, selec
     np.testing.assert_array_equal(opt.result.n_failed, 5)
 
 
-def test_the_other_99_decide(make):
+def test_the_other_99_decide(make_each):
     # the failed particle sits far from all others, which are one point
     x0 = np.tile([1.0, -2.0], (100, 1))
     x0[40] = -3.0, 3.0
     for which in range(2):
-        opt = make(n_particles=100, x0=x0)
+        opt = make_each(n_particles=100, x0=x0)
         told = values(opt.ask())
         told[which][40] = np.nan
         if which:
@@ -63,8 +63,8 @@ def test_the_other_99_decide(make):
         np.testing.assert_allclose(opt.consensus, [1.0, -2.0], rtol=1e-14)
 
 
-def test_particle_whose_evaluation_failed_moves_on(make):
-    opt = make()
+def test_particle_whose_evaluation_failed_moves_on(make_each):
+    opt = make_each()
     X = opt.ask()
     L, G = values(X)
     L[4] = np.nan
@@ -212,14 +212,7 @@ def test_one_run_alive_is_no_error(make):
     np.testing.assert_array_equal(opt.result.n_failed, [120, 0])
 
 
-@pytest.mark.parametrize("options", [{}, {"alpha": 1e6}, {"alpha": 1e6, "xi": 1e3, "n_runs": 2}, {"lower_tol": 1.0}])
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize(
-    ("which", "value"),
-    [("L", -np.inf), ("L", -1e300), ("L", 1e300), ("G", np.inf), ("G", 1e300), ("G", -1e300), ("G", -np.inf)],
-)
-def test_extreme_value_is_data(make, which, value, options, selection):
-    opt = make(selection=selection, **options)
+def check_extreme_value(opt, which, value):
     advance(opt, 1)
     for _ in range(5):
         told = values(opt.ask())
@@ -228,6 +221,24 @@ def test_extreme_value_is_data(make, which, value, options, selection):
         assert_inside(opt.consensus)
     assert_inside(opt.ask())
     np.testing.assert_array_equal(opt.result.n_failed, 0)
+
+
+each_extreme_value = pytest.mark.parametrize(
+    ("which", "value"),
+    [("L", -np.inf), ("L", -1e300), ("L", 1e300), ("G", np.inf), ("G", 1e300), ("G", -1e300), ("G", -np.inf)],
+)
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 1e6}, {"alpha": 1e6, "xi": 1e3, "n_runs": 2}, {"lower_tol": 1.0}])
+@pytest.mark.parametrize("selection", SELECTIONS)
+@each_extreme_value
+def test_extreme_value_is_data(make, which, value, options, selection):
+    check_extreme_value(make(selection=selection, **options), which, value)
+
+
+@each_extreme_value
+def test_extreme_value_is_data_on_each_library(make_each, which, value):
+    check_extreme_value(make_each(), which, value)
 
 
 @pytest.mark.parametrize("alpha", ["auto", 1e6])
@@ -239,8 +250,8 @@ def test_values_around_the_ends_of_the_float_range(make, alpha, factor, selectio
     assert_inside(opt.ask(), opt.consensus)
 
 
-def test_infinite_upper_value_is_as_bad_as_can_be(make):
-    opt = make(selection="none", alpha=1.0)
+def test_infinite_upper_value_is_as_bad_as_can_be(make_each):
+    opt = make_each(selection="none", alpha=1.0)
     X = opt.ask()
     G = np.full(20, np.inf)
     G[6] = 1e300
@@ -248,8 +259,8 @@ def test_infinite_upper_value_is_as_bad_as_can_be(make):
     np.testing.assert_allclose(opt.consensus, X[6], rtol=1e-14)
 
 
-def test_lower_value_of_minus_infinity_is_the_minimiser(make):
-    opt = make(beta=0.05)
+def test_lower_value_of_minus_infinity_is_the_minimiser(make_each):
+    opt = make_each(beta=0.05)
     X = opt.ask()
     told = values(X)
     told[0][6] = -np.inf
@@ -261,8 +272,8 @@ def test_lower_value_of_minus_infinity_is_the_minimiser(make):
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("beta", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("value", [0.0, -7.25, 1e300])
-def test_all_values_equal_give_the_mean(make, options, selection, beta, value):
-    opt = make(selection=selection, beta=beta, **options)
+def test_all_values_equal_give_the_mean(make_each, options, selection, beta, value):
+    opt = make_each(selection=selection, beta=beta, **options)
     X = opt.ask()
     opt.tell(np.full(20, value), np.full(20, value))
     np.testing.assert_allclose(opt.consensus, X.mean(axis=0), rtol=1e-12)
@@ -293,15 +304,15 @@ def test_ties_at_the_minimum_are_all_in_and_upper_decides(make):
     np.testing.assert_allclose(opt.consensus, [0.5, 0.5], atol=0.01)
 
 
-def test_counts_without_failures(make):
-    opt = make(n_particles=30)
+def test_counts_without_failures(make_each):
+    opt = make_each(n_particles=30)
     advance(opt, 3)
     result = opt.result
     assert (result.nfev_lower, result.nfev_upper, result.nfev, result.n_failed, result.nit) == (90, 90, 90, 0, 3)
 
 
-def test_upper_evaluations_count_where_they_are_known_or_were_needed(make):
-    opt = make(n_particles=30)
+def test_upper_evaluations_count_where_they_are_known_or_were_needed(make_each):
+    opt = make_each(n_particles=30)
     L, G = values(opt.ask())
     needed = opt.needs_upper(L)
     known = needed.copy()

@@ -38,26 +38,26 @@ def test_units_do_not_change_the_answer(make, factor, which, seed):
 
 @pytest.mark.parametrize("factor", [1e6, 1e-6])
 @pytest.mark.parametrize("which", ["lower", "upper"])
-def test_units_change_early_positions_by_rounding_only(make, factor, which):
-    plain = advance(make(), 5)
-    scaled = advance(make(), 5, changed(**{which: lambda v: factor * v}))
+def test_units_change_early_positions_by_rounding_only(make_each, factor, which):
+    plain = advance(make_each(), 5)
+    scaled = advance(make_each(), 5, changed(**{which: lambda v: factor * v}))
     # relative rounding of the values, 1e-16, times the slope of the soft selection, 1/0.05, over a few iterations
     np.testing.assert_allclose(plain, scaled, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("shift", [1.0, -1.0, 1000.0])
 @pytest.mark.parametrize("which", ["lower", "upper"])
-def test_added_constants_change_early_positions_by_rounding_only(make, shift, which):
-    plain = advance(make(), 5)
-    shifted = advance(make(), 5, changed(**{which: lambda v: v + shift}))
+def test_added_constants_change_early_positions_by_rounding_only(make_each, shift, which):
+    plain = advance(make_each(), 5)
+    shifted = advance(make_each(), 5, changed(**{which: lambda v: v + shift}))
     # values of 1000 + v keep v to 1e-13; selection and temperature look at differences of 1e-2 and more
     np.testing.assert_allclose(plain, shifted, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("options", [{}, {"selection": "hard"}, {"selection": "none"}])
-def test_consensus_does_not_depend_on_the_order_of_the_particles(make, rng, options):
+def test_consensus_does_not_depend_on_the_order_of_the_particles(make_each, rng, options):
     x0 = rng.uniform(-3, 3, (20, 2))
-    opt, permuted = make(x0=x0, **options), make(x0=x0[rng.permutation(20)], **options)
+    opt, permuted = make_each(x0=x0, **options), make_each(x0=x0[rng.permutation(20)], **options)
     advance(opt, 1)
     advance(permuted, 1)
     np.testing.assert_allclose(opt.consensus, permuted.consensus, rtol=1e-12)

@@ -35,6 +35,8 @@ from worker_cases import (
     wait_until,
 )
 
+from sklearn_scb2o import minimize
+from sklearn_scb2o.optimize import workers as workers_module
 from sklearn_scb2o.optimize.calls import Call
 from sklearn_scb2o.optimize.workers import ExecutorPool, SerialPool, make_pool
 
@@ -213,6 +215,35 @@ def test_capacity_of_an_executor_that_does_not_tell_is_the_number_of_cores():
 
     assert ExecutorPool(Silent()).capacity == os.cpu_count()
     assert ExecutorPool(Mpi()).capacity == 7
+
+
+def test_asynchronous_run_follows_the_number_of_workers(monkeypatch):
+    monkeypatch.setattr(workers_module, "COUNT_EVERY", 0.0)
+    at_work = []
+
+    class Growing(ThreadPoolExecutor):
+        num_workers = 1
+
+        def submit(self, *args):
+            future = super().submit(*args)
+            at_work.append(future)
+            return future
+
+    def grow(intermediate_result):
+        executor.num_workers = 3
+
+    largest = {1: 0, 3: 0}  # number of evaluations at work, by number of workers
+
+    def lower(x):
+        largest[executor.num_workers] = max(largest[executor.num_workers], sum(not f.done() for f in at_work))
+        time.sleep(0.001)
+        return float(x @ x), 0.0
+
+    with Growing(8) as executor:
+        minimize(
+            lower, bounds=[(-1, 1)] * 2, n_particles=10, max_iter=4, workers=executor, asynchronous=True, callback=grow
+        )
+    assert largest == {1: 1, 3: 3}
 
 
 def test_serial_evaluation_waits_for_next_and_keeps_the_order():
@@ -480,7 +511,9 @@ MAIN = """
     from concurrent.futures import ProcessPoolExecutor
     import multiprocessing
 
-    from sklearn_scb2o.optimize.calls import Call
+    from sklearn_scb2o import minimize
+from sklearn_scb2o.optimize import workers as workers_module
+from sklearn_scb2o.optimize.calls import Call
     from sklearn_scb2o.optimize.workers import make_pool
     from worker_cases import outcomes, points, values
 
@@ -519,7 +552,9 @@ ORPHANS = """
     import time
     import numpy as np
     from worker_cases import records
-    from sklearn_scb2o.optimize.calls import Call
+    from sklearn_scb2o import minimize
+from sklearn_scb2o.optimize import workers as workers_module
+from sklearn_scb2o.optimize.calls import Call
     from sklearn_scb2o.optimize.workers import make_pool
 
     path, seconds, asynchronous, timeout = sys.argv[1:]
@@ -625,3 +660,19 @@ def test_the_evaluation_that_kills_its_worker_of_dask_is_found(how, client):
         assert [o.value for o in found] == [None if i == 5 else 3.0 * i for i in range(12)]
         assert found[5].failure == "killed"
         assert "was killed by SIGKILL" in found[5].message
+
+
+@slow
+def test_capacity_follows_a_growing_cluster_of_dask():
+    pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+        make_pool(client.get_executor(), asynchronous=True) as pool,
+    ):
+        assert pool.capacity == 1
+        cluster.scale(3)
+        wait_until(lambda: pool.capacity == 3, 30)
+        cluster.scale(1)
+        wait_until(lambda: pool.capacity == 1, 30)
