@@ -35,8 +35,8 @@ class _Spent(Exception):
 class Hybrid:
     """Local searches from the good points of a swarm, then from those of another one, until the budget is spent.
 
-    The first search after a swarm is one by differences (`descend`) where the objectives look smooth, followed by one
-    with models (`TrustRegionSearch`); whether that found something better decides of which kind the others are.
+    Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
+    turns, elsewhere they are all with models.
 
     Parameters
     ----------
@@ -66,18 +66,20 @@ class Hybrid:
         if not lower_tol and len(archive.z):
             self._tol = SAME_LOWER * float(np.quantile(archive.lower, 0.9) - archive.lower.min())
         lower, upper, x = answer
-        self._ends = [(lower, upper, archive.scaled(x[None])[0])]
+        archive.add(archive.scaled(x[None]), np.array([lower]), np.array([upper]))
 
     @property
     def answer(self) -> tuple[float, float, Floats]:
-        """L, G and x: of the ends of all searches with the lowest L, that of lowest G."""
-        lower, upper, z = self._answer
-        return lower, upper, self._archive.unscaled(z[None])[0]
+        """L, G and x: of all points whose L is as good as the lowest, that of lowest G."""
+        i = self._best
+        archive = self._archive
+        return float(archive.lower[i]), float(archive.upper[i]), archive.unscaled(archive.z[i][None])[0]
 
     @property
-    def _answer(self) -> tuple[float, float, Floats]:
-        lowest = min(end[0] for end in self._ends)
-        return min((end for end in self._ends if end[0] <= lowest + self._tol), key=lambda end: end[1])
+    def _best(self) -> int:
+        L = self._archive.lower
+        good = np.flatnonzero(L.min() + self._tol >= L)
+        return int(good[np.argmin(self._archive.upper[good])])
 
     def __iter__(self) -> Iterator[None]:
         """Run it; each turn is a search that has ended."""
@@ -86,9 +88,9 @@ class Hybrid:
         waiting = 0
         try:
             while waiting < PATIENCE:
-                before = self._answer
+                before = self._best
                 yield from self._round()
-                waiting = 0 if self._answer is not before else waiting + 1
+                waiting = waiting + 1 if self._best == before else 0
                 if self._budget is None:
                     return
                 self._swarm(int(LATER_SHARE * self._budget))
@@ -96,32 +98,23 @@ class Hybrid:
             return
 
     def _round(self) -> Iterator[None]:
-        starts = self._archive.apart(STARTS, APART)
-        by_models = True
-        for number, start in enumerate(starts):
-            if number == 0 and self._looks_smooth(start):
+        smooth = None
+        for number, start in enumerate(self._archive.apart(STARTS, APART)):
+            if smooth is None:
+                smooth = self._looks_smooth(start)
+            if smooth and number % 2 == 0:
                 self._by_differences(start)
                 yield
-                by_models = self._by_models(self._answer[2])
-            elif by_models:
-                self._by_models(start)
-            else:
-                self._by_differences(start)
-            yield
+            if number == 0 or number % 2 or not smooth:
+                self._by_models(self._archive.z[self._best] if smooth and number == 0 else start)
+                yield
 
-    def _by_models(self, start: Floats) -> bool:
-        """Search with models; whether the answer is better."""
-        before = self._answer
+    def _by_models(self, start: Floats) -> None:
         search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)))
-        try:
-            while (points := search.ask()) is not None:
-                search.tell(*self._at(points))
-        finally:
-            self._ends.append((*search.values, search.x.copy()))
-        return self._answer is not before
+        while (points := search.ask()) is not None:
+            search.tell(*self._at(points))
 
     def _by_differences(self, start: Floats) -> None:
-        first = len(self._archive.z)
         self._allowed = DESCENT * (self._archive.d + 1)
         try:
             descend(self._at, self._archive, start, self._lower_tol)
@@ -130,16 +123,6 @@ class Hybrid:
                 raise
         finally:
             self._allowed = np.inf
-            self._end_at_best(first)
-
-    def _end_at_best(self, first: int) -> None:
-        """Take the best of the points from a number on as the end of a search."""
-        L, G = self._archive.lower[first:], self._archive.upper[first:]
-        if len(L):
-            good = np.flatnonzero(min(L.min(), self._answer[0]) + self._tol >= L)
-            if good.size:
-                i = good[np.argmin(G[good])]
-                self._ends.append((float(L[i]), float(G[i]), self._archive.z[first + i].copy()))
 
     def _looks_smooth(self, z: Floats) -> bool:
         """Whether L and G are like lines on a very short one."""
@@ -156,15 +139,15 @@ class Hybrid:
         d, seed = self._archive.d, int(self._rng.integers(2**31))
         x0 = np.clip(self._rng.uniform(size=(N_PARTICLES, d)), self._archive.low, self._archive.high)
         box = np.stack([self._archive.low, self._archive.high], axis=1)
-        optimizer = SCB2OOptimizer(
-            box, x0=x0, n_particles=N_PARTICLES, lower_tol=self._lower_tol, random_state=seed
-        )
+        optimizer = SCB2OOptimizer(box, x0=x0, n_particles=N_PARTICLES, lower_tol=self._lower_tol, random_state=seed)
         while evaluations >= N_PARTICLES and not optimizer.stop():
             optimizer.tell(*self._at(optimizer.ask()))
             evaluations -= N_PARTICLES
 
     def _at(self, z: Floats) -> tuple[Floats, Floats]:
         """Values at points of shape (n, d), which go to the archive; raises where there are too many."""
+        if len(z) > self._left:
+            self._left = 0
         if len(z) > min(self._left, self._allowed):
             raise _Spent
         self._left -= len(z)

@@ -78,9 +78,7 @@ class TicketLoop:
         As for `BatchLoop`.
     """
 
-    def __init__(
-        self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, seen: Seen | None
-    ) -> None:
+    def __init__(self, optimizer: SCB2OOptimizer, evaluator: Evaluator, budget: int | None, seen: Seen | None) -> None:
         self._optimizer, self._evaluator, self._budget, self._seen = optimizer, evaluator, budget, seen
         self._points: dict[int, np.ndarray] = {}  # that are out
         self._lower: dict[int, float] = {}  # those whose upper value is being evaluated
