@@ -39,7 +39,7 @@ class Assumptions:
 
     Examples
     --------
-    L = min(||x| - 1|, 1) and G = min(|x - 1|, 3) on the real line, solution 1:
+    ``L = min(abs(abs(x) - 1), 1)`` and ``G = min(abs(x - 1), 3)`` on the real line, solution 1:
 
     >>> Assumptions(L_L=1, eta_L=1, nu_L=1, L_inf=0.9, L_G=1, eta_G=1, nu_G=1, G_inf=2.9, R_G=0.5, G_range=3).nu_L
     1
