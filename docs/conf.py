@@ -49,21 +49,27 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "changelog": [], "contributing": []}
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
+# pages without pages below them
+html_sidebars = {
+    page: []
+    for page in ("index", "getting_started", "theory", "benchmarks", "coming_from", "contributing", "changelog")
+}
 html_theme_options = {
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
-    "header_links_before_dropdown": 8,
 }
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_(?!dask_cluster)",  # its workers cannot be started from here: a test runs it
     "ignore_pattern": "external_program",
     "nested_sections": False,
     "parallel": 2,
-    "plot_gallery": True,
     "download_all_examples": False,
     "reference_url": {"sklearn_scb2o": None},
     "show_memory": False,

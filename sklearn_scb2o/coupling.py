@@ -216,11 +216,21 @@ def leakage_bound(
 
 
 class CoupledParameters(NamedTuple):
-    """An admissible choice of alpha and beta, and the leakage it leaves."""
+    """An admissible choice of alpha and beta, and the leakage it leaves.
 
-    alpha: float  #: inverse temperature
-    beta: float  #: quantile level
-    leakage: float  #: `leakage_bound` at the lowest quantile that is possible
+    Parameters
+    ----------
+    alpha : float
+        Inverse temperature.
+    beta : float
+        Quantile level.
+    leakage : float
+        `leakage_bound` at the lowest quantile that is possible.
+    """
+
+    alpha: float
+    beta: float
+    leakage: float
 
 
 def coupled_parameters(
