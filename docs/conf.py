@@ -2,15 +2,11 @@
 
 import inspect
 import re
-import sys
-from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 import sklearn_scb2o
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for the processes that run the examples
 
 project = "sklearn_scb2o"
 author = "The sklearn_scb2o developers"

@@ -67,8 +67,8 @@ def make_space(estimator: Any, X: Any, y: Any, sample_weight: Points) -> WeightS
     raise NotImplementedError
 
 
-register_weight_space(int, make_space)
-nested: NestedOptimizer = NestedOptimizer([(0, 1)], [(0, 1)])
-steps: float = time_horizon(3.0, 0.01, 0.5, 2, 1.0, noise="isotropic") / 0.1
-rate: float = mean_square_rate(0.5, 2, 1.0, noise="isotropic")
-x_opt: Points = circle().x_opt
+def the_rest() -> tuple[float, float, Points, int]:
+    register_weight_space(int, make_space)
+    nested = NestedOptimizer([(0, 1)], [(0, 1)])
+    steps = time_horizon(3.0, 0.01, 0.5, 2, 1.0, noise="isotropic") / 0.1
+    return steps, mean_square_rate(0.5, 2, 1.0, noise="isotropic"), circle().x_opt, nested.n_iter
