@@ -25,7 +25,7 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "autolink"  # `name` in a docstring is a link where it names something, and code elsewhere
 
-myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -63,7 +63,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_(?!dask_cluster)",  # its workers cannot be started from here: a test runs it
-    "ignore_pattern": "external_program",
     "nested_sections": False,
     "parallel": 2,
     "download_all_examples": False,
