@@ -59,7 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _add_program_commands(commands: Any) -> None:
     """The commands for programs that are not Python."""
-    run = commands.add_parser("run", help="minimise with a program, as a problem file says (docs/command_line.md)")
+    run = commands.add_parser(
+        "run", help="minimise with a program, as a problem file says (docs/guide/command_line.md)"
+    )
     run.add_argument("--restart", action="store_true", help="forget a run that was begun, and begin anew")
     run.add_argument("--seed", type=_not_negative, dest="random_state", metavar="S", help="seed of the run")
     again = commands.add_parser("resume", help="go on with a run that was stopped, or that has a larger budget now")

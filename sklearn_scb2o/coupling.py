@@ -39,7 +39,7 @@ class Assumptions:
 
     Examples
     --------
-    L = min(||x| - 1|, 1) and G = min(|x - 1|, 3) on the real line, solution 1:
+    ``L = min(abs(abs(x) - 1), 1)`` and ``G = min(abs(x - 1), 3)`` on the real line, solution 1:
 
     >>> Assumptions(L_L=1, eta_L=1, nu_L=1, L_inf=0.9, L_G=1, eta_G=1, nu_G=1, G_inf=2.9, R_G=0.5, G_range=3).nu_L
     1
@@ -216,11 +216,21 @@ def leakage_bound(
 
 
 class CoupledParameters(NamedTuple):
-    """An admissible choice of alpha and beta, and the leakage it leaves."""
+    """An admissible choice of alpha and beta, and the leakage it leaves.
 
-    alpha: float  #: inverse temperature
-    beta: float  #: quantile level
-    leakage: float  #: `leakage_bound` at the lowest quantile that is possible
+    Parameters
+    ----------
+    alpha : float
+        Inverse temperature.
+    beta : float
+        Quantile level.
+    leakage : float
+        `leakage_bound` at the lowest quantile that is possible.
+    """
+
+    alpha: float
+    beta: float
+    leakage: float
 
 
 def coupled_parameters(

@@ -178,10 +178,12 @@ def time_horizon(
         Half the mean squared distance of the start to the solution, ``W_2^2 / 2``.
     epsilon : float in (0, V0)
         The V to be reached.
-    sigma, d, lam, noise
+    sigma, d, lam
         As in `consensus_ratio`, ``2 lam > S`` included.
     vartheta : float in (0, 1)
         The part of the rate that is given up.
+    noise : {"isotropic", "scaled", "anisotropic"}
+        See `sklearn_scb2o.particles.diffusion`.
 
     Returns
     -------

@@ -330,7 +330,7 @@ def test_the_example_compiles_is_interrupted_resumed_and_finds_the_cheapest_pend
 
 
 def test_the_documented_file_is_accepted_and_holds_every_key(tmp_path):
-    text = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guide" / "command_line.md").read_text(encoding="utf-8")
     example = text.partition("```toml\n")[2].partition("```")[0]
     for name in ("mesh.dat", "tables", "solve"):
         (tmp_path / name).write_text("")

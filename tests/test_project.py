@@ -2,8 +2,6 @@ import ast
 import importlib
 import inspect
 import re
-import runpy
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -83,36 +81,3 @@ def test_no_global_numpy_random_state_in_the_package():
     for path in PACKAGE.rglob("*.py"):
         used = re.findall(r"np\.random\.(\w+)", path.read_text(encoding="utf-8"))
         assert set(used) <= {"Generator", "SFC64", "SeedSequence", "RandomState", "default_rng"}, path.name
-
-
-def test_python_code_of_the_readme_runs_in_order(capsys):
-    namespace = {}
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 3
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
-    assert "# " + capsys.readouterr().out.splitlines()[0] in blocks[0]
-    assert namespace["opt"].consensus == pytest.approx([0.894, 0.447], abs=0.02)
-    assert namespace["result"].x == pytest.approx([0.894, 0.447], abs=0.02)
-
-
-@pytest.mark.slow
-def test_python_code_of_the_page_on_simulators_runs_in_order(capsys):
-    namespace = {"__name__": "__main__"}
-    text = (ROOT / "docs" / "parallel.md").read_text(encoding="utf-8")
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        exec(compile(block, "parallel.md", "exec"), namespace)
-    assert namespace["result"].failures["exception"] > 0
-    assert "the mesh has collapsed" in capsys.readouterr().out
-    assert namespace["opt"].consensus == pytest.approx([2.0, 1.0], abs=0.2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
-def test_examples_run(path, monkeypatch, capsys):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    if path.stem == "plot_external_program" and not (shutil.which("make") and shutil.which("cc")):
-        pytest.skip("no C compiler")
-    runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out

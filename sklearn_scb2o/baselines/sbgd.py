@@ -41,12 +41,14 @@ def sbgd(
 
     Parameters
     ----------
-    lower, upper, x0, lower_grad, upper_grad, bounds, vectorized, max_iter, tol
+    lower, upper, x0, lower_grad, upper_grad, bounds, vectorized
         As in `vpbgd`.
     step_size : float
         Step :math:`\alpha` on G.
     ratio : float
         Ratio :math:`\gamma` of the step on L to that on G.
+    max_iter, tol
+        As in `vpbgd`.
 
     Returns
     -------

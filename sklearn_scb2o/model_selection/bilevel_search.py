@@ -87,8 +87,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         Score by which tolerances are compared; None: `score` of the estimator.
     refit : bool, "1se" or callable, default=True
         How the tolerance is chosen. True: best mean score (of equal ones the largest tolerance). "1se": the largest
-        tolerance whose mean score is within one standard error of the best. A callable(cv_results_) returns an index.
-        False: no model is fitted to all rows.
+        tolerance whose mean score is within one standard error of the best. A callable of `cv_results_` returns an
+        index. False: no model is fitted to all rows.
     n_particles, max_iter : int or None, default=None
         Size and length of a search; None: 20 and 30 for supports, 50 and 200 for weights.
     max_fits : int or None, default=None

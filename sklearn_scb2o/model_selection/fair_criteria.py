@@ -142,12 +142,12 @@ class WorstGroupLoss(_GroupCriterion):
 
     Parameters
     ----------
-    loss : {"zero_one", "squared_error", "absolute_error", "log_loss"} or callable, default="zero_one"
-        Loss of a row. The log-loss takes `predict_proba` of the estimator, all others take `predict`.
     sensitive : int, str, callable or None, default=None
         Where the groups are: a column of X by its index, or by its name in a pandas or polars frame, or a function
         of X that returns an array of shape (n_samples,). None: `sensitive_features` is passed with each call, and is
         requested under metadata routing. A numeric column may have at most 20 distinct values; bin it otherwise.
+    loss : {"zero_one", "squared_error", "absolute_error", "log_loss"} or callable, default="zero_one"
+        Loss of a row. The log-loss takes `predict_proba` of the estimator, all others take `predict`.
 
     Raises
     ------

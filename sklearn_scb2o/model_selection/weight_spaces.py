@@ -198,7 +198,17 @@ def _factory_of(estimator: Any) -> Callable[..., WeightSpace] | None:
 
 
 def has_weight_space(estimator: Any) -> bool:
-    """Whether a weight space is registered for the class of `estimator` (of a pipeline: of its last step).
+    """Whether a weight space is registered for the class of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted or not; of a pipeline its last step counts.
+
+    Returns
+    -------
+    bool
+        Whether `make_weight_space` makes one.
 
     Examples
     --------

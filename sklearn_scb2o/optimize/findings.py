@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, OptimizeResult
+from scipy.optimize import Bounds
 
 from ..exceptions import SCB2OWarning
 from ..particles.backend import Array, to_numpy
 from .history import History
-from .result import build_result
+from .result import Result, build_result
 from .state import State
 from .stopping import Limits
 from .swarm import Swarm
@@ -78,13 +78,16 @@ class Findings:
         return self._state.elapsed + (0.0 if self._started_at is None else time.monotonic() - self._started_at)
 
     @property
-    def result(self) -> OptimizeResult:
+    def result(self) -> Result:
         """Everything found so far, as `build_result` describes it."""
         return build_result(self._reasons(4), self._state, self._swarm.points)
 
-    def intermediate_result(self) -> OptimizeResult:
+    def intermediate_result(self) -> Result:
         """The `result` without its history, for callbacks: its cost does not grow with the iterations."""
         return build_result(self._reasons(4), self._state, self._swarm.points, with_history=False)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>{self.intermediate_result()._repr_html_()}"
 
     # -- several runs --------------------------------------------------------------------------------------------
 
@@ -93,7 +96,7 @@ class Findings:
         """Runs that have converged, by spread or stagnation, (R,)."""
         return self.limits.converged(self._swarm.settle(self._state))
 
-    def run_result(self, run: int, *, with_history: bool = True) -> OptimizeResult:
+    def run_result(self, run: int, *, with_history: bool = True) -> Result:
         """The `result` of one of several runs, in the form of that of a single run."""
         state = self._swarm.settle(self._state).of_runs(np.array([run]), self._swarm.xp)
         reasons = self.limits.reasons(state, self.elapsed, self.batch_size, self._swarm.xp)

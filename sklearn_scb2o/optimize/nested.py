@@ -13,7 +13,7 @@ from .local_model import model_minimisers
 from .nested_parameters import COLD_RATE, OUTER_BETA, OUTER_RATE, WARM_RATE, Sizes, checked_options, contracting
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
-from .result import CONVERGED, LIMITS
+from .result import CONVERGED, LIMITS, Result
 from .values import seed_sequence
 from .warm_start import Floats, Solved, sorted_by_lower, warm_start
 
@@ -142,6 +142,9 @@ class NestedOptimizer:
             f"n_outer={self.n_outer}, n_inner={self.n_inner}, n_iter={self.n_iter})"
         )
 
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>{self.intermediate_result()._repr_html_()}"
+
     # -- the loop ------------------------------------------------------------------------------------------------
 
     def ask(self) -> tuple[Floats, Floats]:
@@ -247,7 +250,7 @@ class NestedOptimizer:
         return self._outer.consensus
 
     @property
-    def result(self) -> OptimizeResult:
+    def result(self) -> Result:
         """Everything found in the outer iterations that are done.
 
         ``x_outer`` is the consensus point of the outer particles, or the best of them where more than half are better,
@@ -261,12 +264,12 @@ class NestedOptimizer:
         result.history = {name: np.array(column) for name, column in self._history.items()}
         return result
 
-    def intermediate_result(self) -> OptimizeResult:
+    def intermediate_result(self) -> Result:
         """The `result` without its history, for callbacks."""
         reasons = self.stop()
         converged = [reason for reason in reasons if reason in CONVERGED]
         nfev_upper, n_failed = self._counts()
-        result = OptimizeResult(
+        result = Result(
             x_outer=None, x_inner=None, fun=np.nan, lower_fun=np.nan, population=None, nit=self.n_iter,
             nfev_lower=self._nfev_lower, nfev_upper=nfev_upper, nfev=max(self._nfev_lower, nfev_upper),
             n_failed=n_failed, success=bool(converged),

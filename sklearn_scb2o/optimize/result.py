@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,38 @@ CONVERGED = {"spread": 1, "stagnation": 2}
 LIMITS = {"max_iter": 3, "max_evals": 4, "max_time": 5}
 
 
-def build_result(reasons: dict[str, str], state: State, to_user: Any, with_history: bool = True) -> OptimizeResult:
+#: Fields that a result shows, in this order, where it has them.
+SHOWN = (
+    "message", "success", "x", "x_outer", "x_inner", "lower_fun", "fun", "nit", "nfev_lower", "nfev_upper", "n_failed",
+)  # fmt: skip
+
+
+class Result(OptimizeResult):  # type: ignore[misc]  # untyped base
+    """A SciPy result that is shown in a dozen lines, with the names of the fields that are left out."""
+
+    def shown(self) -> dict[str, str]:
+        """What is shown of each field."""
+        rows = {name: _short(self[name]) for name in SHOWN if name in self}
+        return {**rows, "and": ", ".join(name for name in self if name not in SHOWN)}
+
+    def __repr__(self) -> str:
+        rows = self.shown()
+        width = max(map(len, rows))
+        return "\n".join(f"{name:>{width}}: {value}" for name, value in rows.items())
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in self.shown().items())
+        return f"<table>{''.join(rows)}</table>"
+
+
+def _short(value: Any) -> str:
+    """A value in a line or, of several runs, in a few."""
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=5, threshold=8, edgeitems=2, prefix=" " * 12)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def build_result(reasons: dict[str, str], state: State, to_user: Any, with_history: bool = True) -> Result:
     """Collect the result of an optimizer.
 
     Parameters
@@ -32,7 +64,7 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
 
     Returns
     -------
-    OptimizeResult
+    Result
         With ``x``, ``fun`` (G there), ``lower_fun`` (L there): the consensus point, or the best evaluated particle
         where that is known to be at least as good in both. Further ``consensus`` and ``best`` (each with x, lower,
         upper), ``population`` (x, lower, upper of the last batch), ``nit``, ``nfev_lower``, ``nfev_upper``, ``nfev``
@@ -52,7 +84,7 @@ def build_result(reasons: dict[str, str], state: State, to_user: Any, with_histo
     converged = [k for k in reasons if k in CONVERGED]
     status = min([CONVERGED.get(k, LIMITS.get(k, 9)) for k in reasons], default=0)
     history = state.history.columns() if with_history else None
-    result = OptimizeResult(
+    result = Result(
         x=None, fun=np.nan, lower_fun=np.nan, consensus=None, best=None, population=None,
         nit=state.n_iter, nfev_lower=out(state.nfev_lower), nfev_upper=out(state.nfev_upper),
         nfev=max(state.nfev_lower, int(np.max(to_numpy(state.nfev_upper)))), n_failed=out(state.n_failed),

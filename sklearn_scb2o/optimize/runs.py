@@ -14,6 +14,7 @@ from .evaluation import Evaluator
 from .loop import BatchLoop, TicketLoop, evaluate_consensus
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count, check_number
+from .result import Result
 from .values import seed_sequence
 
 #: Differences of L below this part of its range in the first batch say nothing about which run is better: where L
@@ -135,7 +136,7 @@ class Runs:
         if not self.several:
             return results[0]
         best = self.best(results)
-        return OptimizeResult({**results[best], "runs": results, "best_run": best})
+        return Result({**results[best], "runs": results, "best_run": best})
 
     def results(self) -> list[OptimizeResult]:
         """The results of all runs so far, in order."""
@@ -158,7 +159,7 @@ class Runs:
         rows += list(zip(*map(np.atleast_1d, columns), strict=True))
         best = best_of(rows, self.optimizer.parameters)
         if best < len(ended):
-            return deepcopy(OptimizeResult({**ended[best], "history": None}))
+            return deepcopy(Result({**ended[best], "history": None}))
         return self.optimizer.run_result(best - len(ended), with_history=False)
 
     def best(self, results: Sequence[OptimizeResult]) -> int:
@@ -267,4 +268,4 @@ def _as_dict(value: Any) -> Any:
 
 def _as_result(values: dict[str, Any]) -> OptimizeResult:
     parts = {name: OptimizeResult(values[name]) for name in ("consensus", "best", "population") if values[name]}
-    return OptimizeResult({**values, **parts})
+    return Result({**values, **parts})

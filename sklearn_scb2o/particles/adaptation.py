@@ -35,9 +35,9 @@ def alpha_from_rank(
     ----------
     G : array of shape (..., N)
         Upper values, finite for selected particles.
-    selected : boolean array of shape (..., N)
+    selected : array of bool, shape (..., N)
         The particles that count.
-    rank : int, or integer array of shape (..., 1)
+    rank : int, or array of int, shape (..., 1)
         r, at least 1 and less than the number of selected particles; where it is not, the largest value counts.
     decay : float, positive
         Without unit.

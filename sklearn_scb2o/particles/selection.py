@@ -35,15 +35,30 @@ _RANK_SLACK = 1e-12
 
 
 class OrderStatistics(NamedTuple):
-    """What the sorted lower values say about the quantile."""
+    """What the sorted lower values say about the quantile.
 
-    #: n, evaluations that did not fail: (..., 1), or on NumPy an int where it is N in every run
+    Parameters
+    ----------
+    count : int or array of shape (..., 1)
+        n, evaluations that did not fail; on NumPy an int where it is N in every run.
+    rank : int or array of shape (..., 1)
+        ``k = ceil(beta n)``, likewise.
+    first : array of shape (..., 1)
+        L_(1).
+    at : array of shape (..., 1)
+        L_(k), the hard quantile.
+    after : array of shape (..., 1)
+        L_(k + 1), +inf where k = n.
+    ordered : array of shape (..., N)
+        All values in order; of long rows on NumPy only the k smallest before the others.
+    """
+
     count: Array | int  # type: ignore[assignment]
-    rank: Array | int  #: k = ceil(beta n), likewise
-    first: Array  #: L_(1), shape (..., 1)
-    at: Array  #: L_(k), the hard quantile, shape (..., 1)
-    after: Array  #: L_(k + 1), +inf where k = n, shape (..., 1)
-    ordered: Array  #: all values in order, shape (..., N); of long rows on NumPy only the k smallest before the others
+    rank: Array | int
+    first: Array
+    at: Array
+    after: Array
+    ordered: Array
 
 
 def order_statistics(L: Array, beta: float, *, xp: ModuleType | None = None) -> OrderStatistics:
@@ -144,10 +159,18 @@ def hard_quantile(L: Array, beta: float, *, xp: ModuleType | None = None) -> Arr
 
 
 class Selection(NamedTuple):
-    """A selection of particles by their lower values."""
+    """A selection of particles by their lower values.
 
-    quantile: Array  #: q, shape (..., 1)
-    log_eta: Array  #: log selection weights, shape (..., N), at most 0
+    Parameters
+    ----------
+    quantile : array of shape (..., 1)
+        The quantile q.
+    log_eta : array of shape (..., N)
+        Logarithms of the selection weights, at most 0.
+    """
+
+    quantile: Array
+    log_eta: Array
 
 
 def hard_selection(
@@ -157,10 +180,12 @@ def hard_selection(
 
     Parameters
     ----------
-    L, beta, xp
+    L, beta
         As in `hard_quantile`.
     order : OrderStatistics, optional
         Of `L` and `beta`, where they are known already.
+    xp : module, optional
+        Array namespace of `L`; inferred by default.
 
     Returns
     -------
@@ -322,8 +347,22 @@ def soft_quantile(
 ) -> Array:
     """Soft quantile q of each run: the solution of ``mean_i psi((q - L_i)/tau) = beta``.
 
-    The quantile of `soft_selection`, which see for parameters and method; this returns it alone, with shape (...). Of a
-    long row on NumPy it is found without order statistics where `start`, shape (...), is within 2 tau of it.
+    The quantile of `soft_selection`, where the method is described. Of a long row on NumPy it is found without order
+    statistics where `start` is within 2 tau of it.
+
+    Parameters
+    ----------
+    L, beta, tau, selector
+        As in `soft_selection`.
+    start : array of shape (...), optional
+        First guess of the quantile.
+    rtol, xp
+        As in `soft_selection`.
+
+    Returns
+    -------
+    array of shape (...)
+        The quantile of each run, in units of L.
 
     Examples
     --------
