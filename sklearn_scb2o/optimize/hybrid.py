@@ -98,19 +98,25 @@ class Hybrid:
             return
 
     def _round(self) -> Iterator[None]:
-        smooth = None
-        for number, start in enumerate(self._archive.apart(STARTS, APART)):
-            if smooth is None:
-                smooth = self._looks_smooth(start)
-            if smooth and number % 2 == 0:
+        starts = self._archive.apart(STARTS, APART)
+        smooth = self._looks_smooth(starts[0])
+        finished = None
+        for start in starts:
+            if smooth and finished is None:
                 self._by_differences(start)
+                finished = self._best
                 yield
-            if number == 0 or number % 2 or not smooth:
-                self._by_models(self._archive.z[self._best] if smooth and number == 0 else start)
-                yield
+                start = self._archive.z[finished]
+            self._by_models(start)
+            yield
+        if smooth and self._best != finished:
+            self._by_differences(self._archive.z[self._best])
+            yield
 
     def _by_models(self, start: Floats) -> None:
-        search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)))
+        best = self._best
+        rival = (self._archive.lower[best], self._archive.upper[best])
+        search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)), rival=rival)
         while (points := search.ask()) is not None:
             search.tell(*self._at(points))
 

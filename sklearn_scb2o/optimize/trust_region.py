@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from .archive import Archive, Floats
@@ -15,6 +17,12 @@ GROWTH, FAILED, CONVERGED = 2.0, 0.5, 0.25
 #: Steps in a row that may fail before the region shrinks, unless the model is complete.
 MAX_FAILS = 3
 LARGEST_RADIUS = 0.5
+#: Part of the change of G that the error of the model of L may count for, and how many errors are remembered.
+TRUST, MEMORY = 0.3, 5
+#: How much the radius may grow again after the search has converged at its scale.
+REGROWTH = 8.0
+#: Radii that a search may still go, as far as it is known.
+REACH = 3.0
 
 
 class TrustRegionSearch:
@@ -40,20 +48,25 @@ class TrustRegionSearch:
         Where to end.
     seed : int
         Of the directions in which points are added.
+    rival : pair of floats
+        L and G of another point: the search ends where it will not do better.
     """
 
     def __init__(
-        self, archive: Archive, start: Floats, radius: float = 0.1, final_radius: float = 1e-7, seed: int = 0
-    ) -> None:
+        self, archive: Archive, start: Floats, radius: float = 0.1, final_radius: float = 1e-7, seed: int = 0,
+        rival: tuple[float, float] = (np.inf, np.inf),
+    ) -> None:  # fmt: skip
         d = archive.d
-        self._archive, self._radius, self._final = archive, radius, final_radius
+        self._archive, self._radius, self._final, self._rival = archive, radius, final_radius, rival
         self._rng = np.random.default_rng(seed)
         self._complete = (d + 1) * (d + 2) // 2  # points that determine a quadratic function
         self._most = min(self._complete + d, max(6 * d + 10, 80))
         self._mu, self._fails, self._want_points = 0.0, 0, False
         self._curvature = np.zeros((2, d, d))  # of L and G
         self._center = int(np.argmin(np.abs(archive.z - start).max(axis=1)))
-        self._predicted, self._is_step, self._size = 0.0, False, 0.0
+        self._predicted, self._predicted_L, self._is_step, self._size = 0.0, 0.0, False, 0.0
+        self._errors: deque[tuple[float, float]] = deque(maxlen=MEMORY)  # of the model of L, and at which radius
+        self._largest = LARGEST_RADIUS
 
     @property
     def x(self) -> Floats:
@@ -78,8 +91,9 @@ class TrustRegionSearch:
                 self._radius *= FAILED
                 continue
             (slope_L, curve_L), (slope_G, curve_G) = self._models(near)
-            size = float(np.abs(np.linalg.eigvalsh(curve_L)).max())
-            self._mu = min(float(np.linalg.norm(slope_G)) / max(size, 1e-300), 1e100)  # both in units of the radius
+            if self._is_behind(slope_G):
+                return None
+            self._mu = self._weight(slope_G, curve_L)
             best = int(near[np.argmin(self._merit(near))])
             if not moved and self._merit(best) < self._merit(self._center):
                 self._center, moved = best, True
@@ -88,11 +102,13 @@ class TrustRegionSearch:
             high = np.minimum(1.0, (self._archive.high - self.x) / self._radius)
             step, value = minimise_in_box(slope_G + self._mu * slope_L, curve_G + self._mu * curve_L, low, high)
             self._predicted, self._size = -value, float(np.abs(step).max())
+            self._predicted_L = float(slope_L @ step + 0.5 * step @ curve_L @ step)
             if self._size < SMALL or self._predicted <= 1e-13 * abs(self._merit(self._center)):
                 if near.size < 2 * self._archive.d + 1:
                     self._want_points = True
                 else:
                     self._radius *= CONVERGED
+                    self._largest = REGROWTH * self._radius
                 moved = False
                 continue
             self._is_step = True
@@ -106,12 +122,14 @@ class TrustRegionSearch:
             return
         if not self._is_step:
             return
+        error = abs(float(lower[0]) - self.values[0] - self._predicted_L)
+        self._errors.append((error, self._radius * max(self._size, 0.3)))
         gain = float(self._merit(self._center) - upper[0] - self._mu * lower[0])
         ratio = gain / self._predicted
         if gain > 0:
             self._center = len(self._archive.z) - 1
         if ratio > 0.7 and self._size > 0.9:
-            self._radius = min(GROWTH * self._radius, LARGEST_RADIUS)
+            self._radius = min(GROWTH * self._radius, self._largest)
         if ratio >= 0.1:
             self._fails = 0
             return
@@ -122,6 +140,20 @@ class TrustRegionSearch:
         elif self._fails >= MAX_FAILS or n >= self._complete:
             self._fails = 0
             self._radius *= FAILED
+
+    def _weight(self, slope_G: Floats, curve_L: Floats) -> float:
+        """The weight mu of L: its model's error then counts a third of what G changes in a radius."""
+        size = float(np.abs(np.linalg.eigvalsh(curve_L)).max())
+        error = TRUST * size
+        if len(self._errors) > 1:
+            error = float(np.median([e * (self._radius / r) ** 3 for e, r in self._errors]))
+        error = max(error, 1e-15 * (size + abs(self.values[0])), 1e-300)
+        return min(TRUST * float(np.linalg.norm(slope_G)) / error, 1e100)
+
+    def _is_behind(self, slope_G: Floats) -> bool:
+        """Whether the rival has a lower L, and a G that is lower than what lies within a few radii."""
+        lower, upper = self.values
+        return bool(self._rival[0] <= lower and self._rival[1] < upper - REACH * np.abs(slope_G).sum())
 
     def _merit(self, i: int | Floats) -> Floats:
         return self._archive.upper[i] + self._mu * self._archive.lower[i]
