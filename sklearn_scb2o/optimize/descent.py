@@ -18,6 +18,8 @@ Function = Callable[[Floats], tuple[Floats, Floats]]
 VIOLATIONS, STEPS = (1e-4, 1e-6, 1e-8), (1e-6, 1e-7, 1e-8)
 #: The violation where a tolerance of L is given, as part of its root.
 INSIDE = 0.6
+#: Length of the first step down the slope of G, in widths of the box.
+FIRST_STEP = 0.03
 #: In place of values that an evaluation did not give.
 FAILED = 1e30
 
@@ -80,9 +82,7 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
     lower_tol : float
         L may exceed its minimum by this; 0: it shall be as low as can be told.
     """
-    L, G = archive.lower, archive.upper
-    usual = np.sqrt(max(float(np.quantile(L, 0.9) - L.min()), 1e-300))
-    spread = max(float(np.median(np.abs(G - np.median(G)))), 1e-300)
+    usual = np.sqrt(max(float(np.quantile(archive.lower, 0.9) - archive.lower.min()), 1e-300))
     box = Bounds(archive.low, archive.high)
     z = start
     violations = [usual * v for v in VIOLATIONS] if lower_tol == 0.0 else [INSIDE * lower_tol**0.5]
@@ -95,15 +95,16 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
         z, lowest = np.clip(found.x, archive.low, archive.high), archive.lower.min()
 
         def columns(L: Floats, G: Floats, lowest: float = lowest, allowed: float = allowed) -> list[Floats]:
-            return [G / spread, 1.0 - np.sqrt(np.maximum(L - lowest, 0.0)) / allowed]
+            return [G, 1.0 - np.sqrt(np.maximum(L - lowest, 0.0)) / allowed]
 
         f = _Differences(function, columns, archive.high, step)
+        unit = max(float(np.linalg.norm(f.slopes(z)[0])), 1e-300) / FIRST_STEP
         constraint = {
             "type": "ineq", "fun": lambda z, f=f: f.values(z)[1:].copy(),
             "jac": lambda z, f=f: f.slopes(z)[1:].copy(),
         }  # fmt: skip
         found = scipy_minimize(
-            lambda z, f=f: float(f.values(z)[0]), z, jac=lambda z, f=f: f.slopes(z)[0].copy(), method="SLSQP",
-            bounds=box, constraints=constraint, options={"ftol": 1e-9, "maxiter": 100},
+            lambda z, f=f, unit=unit: float(f.values(z)[0]) / unit, z,
+            jac=lambda z, f=f, unit=unit: f.slopes(z)[0] / unit, method="SLSQP", bounds=box, constraints=constraint, options={"ftol": 1e-9, "maxiter": 100},
         )  # fmt: skip
         z = np.clip(found.x, archive.low, archive.high)
