@@ -83,28 +83,37 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
         L may exceed its minimum by this; 0: it shall be as low as can be told.
     """
     usual = np.sqrt(max(float(np.quantile(archive.lower, 0.9) - archive.lower.min()), 1e-300))
-    box = Bounds(archive.low, archive.high)
-    z = start
     violations = [usual * v for v in VIOLATIONS] if lower_tol == 0.0 else [INSIDE * lower_tol**0.5]
+    z = start
     for allowed, step in zip(violations, STEPS, strict=False):
-        f = _Differences(function, lambda L, G, unit=(0.1 * allowed) ** 2: [L / unit], archive.high, step)
-        found = scipy_minimize(
-            lambda z, f=f: float(f.values(z)[0]), z, jac=lambda z, f=f: f.slopes(z)[0], method="L-BFGS-B",
-            bounds=box, callback=_Stagnation(), options={"ftol": 0.0, "gtol": 1e-6},
-        )  # fmt: skip
-        z, lowest = np.clip(found.x, archive.low, archive.high), archive.lower.min()
+        z = _minimise_lower(function, archive, z, (0.1 * allowed) ** 2, step)
+        z = _minimise_upper(function, archive, z, allowed, step)
 
-        def columns(L: Floats, G: Floats, lowest: float = lowest, allowed: float = allowed) -> list[Floats]:
-            return [G, 1.0 - np.sqrt(np.maximum(L - lowest, 0.0)) / allowed]
 
-        f = _Differences(function, columns, archive.high, step)
-        unit = max(float(np.linalg.norm(f.slopes(z)[0])), 1e-300) / FIRST_STEP
-        constraint = {
-            "type": "ineq", "fun": lambda z, f=f: f.values(z)[1:].copy(),
-            "jac": lambda z, f=f: f.slopes(z)[1:].copy(),
-        }  # fmt: skip
-        found = scipy_minimize(
-            lambda z, f=f, unit=unit: float(f.values(z)[0]) / unit, z,
-            jac=lambda z, f=f, unit=unit: f.slopes(z)[0] / unit, method="SLSQP", bounds=box, constraints=constraint, options={"ftol": 1e-9, "maxiter": 100},
-        )  # fmt: skip
-        z = np.clip(found.x, archive.low, archive.high)
+def _minimise_lower(function: Function, archive: Archive, start: Floats, unit: float, step: float) -> Floats:
+    """The end of L-BFGS-B on L, which is wanted up to about `unit`."""
+    f = _Differences(function, lambda L, G: [L / unit], archive.high, step)
+    found = scipy_minimize(
+        lambda z: float(f.values(z)[0]), start, jac=lambda z: f.slopes(z)[0], method="L-BFGS-B",
+        bounds=Bounds(archive.low, archive.high), callback=_Stagnation(), options={"ftol": 0.0, "gtol": 1e-6},
+    )  # fmt: skip
+    return np.clip(found.x, archive.low, archive.high)
+
+
+def _minimise_upper(function: Function, archive: Archive, start: Floats, allowed: float, step: float) -> Floats:
+    """The end of SLSQP on G subject to ``sqrt(L - lowest L) <= allowed``."""
+    lowest = archive.lower.min()
+
+    def columns(L: Floats, G: Floats) -> list[Floats]:
+        return [G, 1.0 - np.sqrt(np.maximum(L - lowest, 0.0)) / allowed]
+
+    f = _Differences(function, columns, archive.high, step)
+    unit = max(float(np.linalg.norm(f.slopes(start)[0])), 1e-300) / FIRST_STEP
+    found = scipy_minimize(
+        lambda z: float(f.values(z)[0]) / unit, start, jac=lambda z: f.slopes(z)[0] / unit, method="SLSQP",
+        bounds=Bounds(archive.low, archive.high), options={"ftol": 1e-9, "maxiter": 100},
+        constraints={
+            "type": "ineq", "fun": lambda z: f.values(z)[1:].copy(), "jac": lambda z: f.slopes(z)[1:].copy()
+        },
+    )  # fmt: skip
+    return np.clip(found.x, archive.low, archive.high)

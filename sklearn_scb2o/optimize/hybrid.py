@@ -21,7 +21,7 @@ STARTS, APART = 5, 0.05
 #: Evaluations at most of a search by differences, times d + 1.
 DESCENT = 100
 #: L counts as lowest up to this part of its usual excess.
-SAME_LOWER = 1e-9
+SAME_LOWER = 1e-12
 #: Swarms in a row without a better answer, after which the search ends.
 PATIENCE = 5
 
@@ -49,9 +49,14 @@ class Hybrid:
     budget : int or None
         Evaluations that are left. If None, there is one round of searches.
     lower_tol : float
-        L counts as lowest up to this; 0: up to 1e-9 of its usual excess.
+        L counts as lowest up to this; 0: up to 1e-12 of its usual excess, or its noise.
     seed : int or SeedSequence
         Of directions and later swarms.
+
+    Attributes
+    ----------
+    spent : bool
+        Whether it ended because the next evaluations would have exceeded the budget.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class Hybrid:
         self._evaluate, self._archive, self._budget = evaluate, archive, budget
         self._left: float = np.inf if budget is None else budget
         self._allowed = np.inf  # in the search that goes on
+        self.spent = False
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
         if not lower_tol and len(archive.z):
@@ -95,7 +101,7 @@ class Hybrid:
                     return
                 self._swarm(int(LATER_SHARE * self._budget))
         except _Spent:
-            return
+            self.spent = True
 
     def _round(self) -> Iterator[None]:
         starts = self._archive.apart(STARTS, APART)
@@ -119,6 +125,8 @@ class Hybrid:
         search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)), rival=rival)
         while (points := search.ask()) is not None:
             search.tell(*self._at(points))
+        if not self._lower_tol:
+            self._tol = max(self._tol, search.noise)
 
     def _by_differences(self, start: Floats) -> None:
         self._allowed = DESCENT * (self._archive.d + 1)
@@ -131,12 +139,12 @@ class Hybrid:
             self._allowed = np.inf
 
     def _looks_smooth(self, z: Floats) -> bool:
-        """Whether L and G are like lines on a very short one."""
+        """Whether L and G are like parabolas on a very short line, and G not flat."""
         step = 1e-6 * self._rng.choice([-1.0, 1.0], z.size)
-        step = np.where((z + 3 * step < self._archive.low) | (z + 3 * step > self._archive.high), -step, step)
-        for values in self._at(z + np.arange(4)[:, None] * step):
-            first, second = (np.abs(np.diff(values, n)).max() for n in (1, 2))
-            if not second <= 1e-2 * first + 1e-14 * np.abs(values).max():
+        step = np.where((z + 4 * step < self._archive.low) | (z + 4 * step > self._archive.high), -step, step)
+        for values in self._at(z + np.arange(5)[:, None] * step):
+            first, third = (np.abs(np.diff(values, n)).max() for n in (1, 3))
+            if not third <= 1e-2 * first + 1e-14 * np.abs(values).max():
                 return False
         return bool(first > 0)
 

@@ -28,7 +28,7 @@ _log = logging.getLogger("sklearn_scb2o")
 
 #: Iterations where neither max_iter, max_evals nor max_time is given.
 DEFAULT_MAX_ITER = 1000
-INTERRUPTED = 7
+INTERRUPTED, SEARCHED = 7, 8
 STOPPED = 6, "the callback stopped the run (StopIteration)"
 IMPROVED = ("x", "fun", "lower_fun")  # fields of the result that local searches change
 
@@ -122,8 +122,8 @@ def minimize(
         Let local searches take turns with swarms of 50 particles: the first swarm has a quarter of `max_evals`; the
         searches start from its good points, by differences where the objectives are smooth and by quadratic models
         elsewhere, and what is left is for further swarms and searches. By far the best answer for a number of
-        evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-9 of its
-        usual excess.
+        evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-12 of its
+        usual excess, or its noise.
     polish : bool
         End with a local search by COBYQA from the result: G is minimised subject to L not above the value reached.
         It takes what is left of `max_evals`, at most 100 (d + 1) evaluations, and never makes the result worse.
@@ -305,6 +305,9 @@ def _local_searches(
         if "max_time" in optimizer.stop():
             return
         yield
+    if not hybrid.spent:
+        result.success, result.status = True, SEARCHED
+        result.message = "the local searches find nothing better"
 
 
 def _polish(

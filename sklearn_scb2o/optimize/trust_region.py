@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .archive import Archive, Floats
 
@@ -26,15 +27,17 @@ REACH = 3.0
 
 
 class TrustRegionSearch:
-    r"""Minimises ``G + mu L`` in steps of a trust region, with mu that follows the size of the region.
+    r"""Minimises ``G + mu L`` in steps of a trust region, with mu that follows how well L is known.
 
     Around the best point, quadratic functions interpolate L and G at the known points within two radii, those of the
     smallest change of curvature (Frobenius norm) since the last ones. The step minimises their sum in the region, with
 
-    .. math:: \mu = \frac{\lVert \nabla G \rVert}{\lVert \nabla^2 L \rVert \, \Delta},
+    .. math:: \mu = 0.3 \, \frac{\lVert \nabla G \rVert \, \Delta}{e_L},
 
-    for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L. So as the radius shrinks, the
-    search ends at a minimiser of L. A new point is asked for where points are missing, else the end of the step.
+    e_L the median error of the last models of L, carried over to the radius Delta as its third power. So L counts as
+    much as its models are worth: about all where it is quadratic, and not beyond its noise where it is noisy. As the
+    radius shrinks the search ends at a minimiser of L. Asked for are points where some are missing, else the end of
+    the step.
 
     Parameters
     ----------
@@ -77,6 +80,12 @@ class TrustRegionSearch:
     def values(self) -> tuple[float, float]:
         """L and G there."""
         return float(self._archive.lower[self._center]), float(self._archive.upper[self._center])
+
+    @property
+    def noise(self) -> float:
+        """Of L, as its models erred in regions that are so small that nothing else is left; 0: not known."""
+        errors = [error for error, radius in self._errors if radius < 100.0 * self._final]
+        return float(np.median(errors)) if errors else 0.0
 
     def ask(self) -> Floats | None:
         """Points to evaluate, shape (n, d); None at the end."""
@@ -155,10 +164,10 @@ class TrustRegionSearch:
         lower, upper = self.values
         return bool(self._rival[0] <= lower and self._rival[1] < upper - REACH * np.abs(slope_G).sum())
 
-    def _merit(self, i: int | Floats) -> Floats:
+    def _merit(self, i: int | NDArray[np.intp]) -> Floats:
         return self._archive.upper[i] + self._mu * self._archive.lower[i]
 
-    def _near(self) -> Floats:
+    def _near(self) -> NDArray[np.intp]:
         """Indices of the points in and around the region, the centre first, of each cluster only one."""
         offsets = self._archive.z - self.x
         distance = np.abs(offsets).max(axis=1)
@@ -168,7 +177,7 @@ class TrustRegionSearch:
         _, first = np.unique(cells, axis=0, return_index=True)
         return near[np.sort(first)][: self._most]
 
-    def _models(self, near: Floats) -> list[tuple[Floats, Floats]]:
+    def _models(self, near: NDArray[np.intp]) -> list[tuple[Floats, Floats]]:
         """Gradient and curvature of L and of G at the centre, in units of the radius.
 
         Of all quadratic functions that interpolate, these change the curvature least (Powell, "Least Frobenius norm
@@ -189,7 +198,7 @@ class TrustRegionSearch:
         self._curvature = curvature / self._radius**2
         return [(solution[n + 1 :, k], curvature[k]) for k in (0, 1)]
 
-    def _missing_points(self, near: Floats) -> Floats:
+    def _missing_points(self, near: NDArray[np.intp]) -> Floats:
         """A radius away from the centre, in directions in which there are no points, or for curvature in others."""
         d = self._archive.d
         z = (self._archive.z[near] - self.x) / self._radius
