@@ -11,7 +11,7 @@ from benchmarks.quality.report import hits_table, rates_table, unsolved, wilson
 from benchmarks.quality.runner import Run, Task, fingerprint, load, missing, run_all, run_task
 from benchmarks.quality.solvers import SOLVERS
 
-ON_BOTH = ["hybrid prototype", "two-stage SLSQP", "two-stage DE", "SLSQP (told)", "DE (told)", "scb2o", "scb2o polish"]
+ON_BOTH = ["two-stage SLSQP", "two-stage DE", "SLSQP (told)", "DE (told)", "scb2o", "scb2o swarm"]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_solver_of_another_package_solves_an_easy_problem_or_spends_its_budget
     assert run.success or run.evaluations == 400
 
 
-@pytest.mark.parametrize("name", ["SLSQP (told)", "two-stage SLSQP", "hybrid prototype"])
+@pytest.mark.parametrize("name", ["SLSQP (told)", "two-stage SLSQP", "scb2o"])
 def test_a_solver_with_local_searches_solves_a_smooth_problem(name):
     (run,) = run_task(Task("tuning", "sphere 3", name, 0, (2000,)))
     assert run.success

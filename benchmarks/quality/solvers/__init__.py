@@ -37,9 +37,8 @@ class Solver:
 
 
 SOLVERS = {
-    "scb2o": Solver(ours.swarm, own_view=True),
-    "scb2o polish": Solver(ours.polished, own_view=True),
-    "hybrid prototype": Solver(ours.hybrid),
+    "scb2o": Solver(ours.with_local_search, own_view=True),
+    "scb2o swarm": Solver(ours.swarm, own_view=True),
     "two-stage SLSQP": Solver(black_box.slsqp, anytime=True),
     "two-stage CMA-ES": Solver(black_box.cma_es, slow=True),
     "two-stage DE": Solver(black_box.differential_evolution),
