@@ -25,8 +25,8 @@ class TrustRegionSearch:
 
     .. math:: \mu = \frac{\lVert \nabla G \rVert}{\lVert \nabla^2 L \rVert \, \Delta},
 
-    for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L. So as the radius shrinks, the
-    search ends at a minimiser of L. A new point is asked for where points are missing, else the end of the step.
+    for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L, and mu never becomes smaller. So
+    as the radius shrinks, the search ends at a minimiser of L. A new point is asked for where points are missing, else the end of the step.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ class TrustRegionSearch:
                 continue
             (slope_L, curve_L), (slope_G, curve_G) = self._models(near)
             size = float(np.abs(np.linalg.eigvalsh(curve_L)).max())
-            self._mu = min(float(np.linalg.norm(slope_G)) / max(size, 1e-300), 1e100)  # both in units of the radius
+            if size > 0.0:  # never a smaller mu than before, or steps of different mu could lead in circles
+                self._mu = max(self._mu, min(float(np.linalg.norm(slope_G)) / max(size, 1e-300), 1e100))
             best = int(near[np.argmin(self._merit(near))])
             if not moved and self._merit(best) < self._merit(self._center):
                 self._center, moved = best, True
