@@ -160,8 +160,8 @@ class TrustRegionSearch:
 
     def _missing_points(self, near: Floats) -> Floats:
         """A radius away from the centre, in directions in which there are no points, or for curvature in others."""
-        d = self._archive.d
-        z = (self._archive.z[near] - self.x) / self._radius
+        d, known = self._archive.d, self._archive.z[near]
+        z = (known - self.x) / self._radius
         z = z[np.abs(z).max(axis=1) > 1e-9]
         directions = np.eye(d)
         if len(z):
@@ -174,7 +174,8 @@ class TrustRegionSearch:
         for direction in directions:
             step = self._radius * direction / np.abs(direction).max()
             ends = np.clip([self.x + step, self.x - step], self._archive.low, self._archive.high)
-            points.append(ends[np.argmax(np.abs(ends - self.x).max(axis=1))])
+            distances = np.abs(ends[:, None] - known).max(axis=2).min(axis=1)
+            points.append(ends[np.argmax(distances)])
         return np.array(points).reshape(-1, d)
 
 
