@@ -195,7 +195,7 @@ def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats)
     (array([0.5, 1. ]), -8.25)
     """
     step, value = np.zeros(len(slope)), 0.0
-    scale = float(np.abs(curvature).max()) + 1e-300
+    scale = float(np.abs(curvature).max() + np.abs(slope).max()) + 1e-300
     for _ in range(60):
         gradient = slope + curvature @ step
         free = ~(((step <= low + 1e-15) & (gradient > 0)) | ((step >= high - 1e-15) & (gradient < 0)))
