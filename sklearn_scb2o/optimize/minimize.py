@@ -10,11 +10,11 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
-from .archive import Archive, Seen
+from .archive import Archive, Floats, Seen
 from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .hybrid import FIRST_SHARE, N_PARTICLES, Hybrid
+from .hybrid import FIRST_SHARE, N_PARTICLES, Hybrid, SpentError
 from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
@@ -294,17 +294,30 @@ def _local_searches(
     optimizer = runs.optimizer
     if _has_improved_before(result, evaluator, budget, store):
         return
+    if store is not None and (store.contents or {}).get("improved"):  # with another budget
+        result.update({name: store.contents["improved"][name] for name in IMPROVED})
+
+    def evaluate(x: Floats) -> tuple[Floats, Floats]:
+        if "max_time" in optimizer.stop():
+            raise SpentError
+        return evaluator.both(x)
+
+    def take_answer() -> None:
+        if hybrid.answer is not None:
+            result.lower_fun, result.fun, result.x = hybrid.answer
+            result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
+
     hybrid = Hybrid(
-        evaluator.both, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
+        evaluate, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
         None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
         seed=runs.other_seed(),
     )  # fmt: skip
-    for _ in hybrid:
-        result.lower_fun, result.fun, result.x = hybrid.answer
-        result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
-        if "max_time" in optimizer.stop():
-            return
-        yield
+    try:
+        for _ in hybrid:
+            take_answer()
+            yield
+    finally:  # what was found by a search that has not ended, too
+        take_answer()
 
 
 def _polish(

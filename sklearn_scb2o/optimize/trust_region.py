@@ -26,7 +26,8 @@ class TrustRegionSearch:
     .. math:: \mu = \frac{\lVert \nabla G \rVert}{\lVert \nabla^2 L \rVert \, \Delta},
 
     for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L, and mu never becomes smaller. So
-    as the radius shrinks, the search ends at a minimiser of L. A new point is asked for where points are missing, else the end of the step.
+    as the radius shrinks, the search ends at a minimiser of L. A new point is asked for where points are missing, else
+    the end of the step.
 
     Parameters
     ----------
