@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+#: How many points say what a usual L is: about a first batch. Those of a swarm that has converged do not.
+FIRST = 50
 
 
 class Seen:
@@ -85,6 +89,11 @@ class Archive:
     def upper(self) -> Floats:
         """G, shape (n,)."""
         return self._values[1, : self._n]
+
+    @property
+    def usual_excess(self) -> float:
+        """By how much L exceeds its lowest at a usual one of the first points."""
+        return float(np.quantile(self.lower[:FIRST], 0.9) - self.lower.min())
 
     def scaled(self, x: Floats) -> Floats:
         """Points of shape (n, all coordinates) in the coordinates of the archive."""

@@ -80,8 +80,8 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
     lower_tol : float
         L may exceed its minimum by this; 0: it shall be as low as can be told.
     """
-    L, G = archive.lower, archive.upper
-    usual = np.sqrt(max(float(np.quantile(L, 0.9) - L.min()), 1e-300))
+    G = archive.upper
+    usual = np.sqrt(max(archive.usual_excess, 1e-300))
     spread = max(float(np.median(np.abs(G - np.median(G)))), 1e-300)
     box = Bounds(archive.low, archive.high)
     z = start

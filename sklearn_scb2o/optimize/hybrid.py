@@ -64,7 +64,7 @@ class Hybrid:
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
         if not lower_tol and len(archive.z):
-            self._tol = SAME_LOWER * float(np.quantile(archive.lower, 0.9) - archive.lower.min())
+            self._tol = SAME_LOWER * archive.usual_excess
         lower, upper, x = answer
         archive.add(archive.scaled(x[None]), np.array([lower]), np.array([upper]))
 

@@ -294,8 +294,8 @@ def _local_searches(
     optimizer = runs.optimizer
     if _has_improved_before(result, evaluator, budget, store):
         return
-    if store is not None and (store.contents or {}).get("improved"):  # with another budget
-        result.update({name: store.contents["improved"][name] for name in IMPROVED})
+    improved = ((store and store.contents) or {}).get("improved")  # with another budget
+    result.update({name: improved[name] for name in IMPROVED if improved})
 
     def evaluate(x: Floats) -> tuple[Floats, Floats]:
         if "max_time" in optimizer.stop():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .archive import Archive, Floats
+from .archive import Archive, Floats, Integers
 
 #: Points count as near within this many radii of the centre, and as the same within this part of one.
 NEAR, SAME = 2.0, 0.1
@@ -25,9 +25,9 @@ class TrustRegionSearch:
 
     .. math:: \mu = \frac{\lVert \nabla G \rVert}{\lVert \nabla^2 L \rVert \, \Delta},
 
-    for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L, and mu never becomes smaller. So
-    as the radius shrinks, the search ends at a minimiser of L. A new point is asked for where points are missing, else
-    the end of the step.
+    for then the minimiser of ``G + mu L`` lies about a radius Delta away from that of L, and mu never becomes smaller.
+    So as the radius shrinks, the search ends at a minimiser of L. A new point is asked for where points are missing,
+    else the end of the step.
 
     Parameters
     ----------
@@ -125,10 +125,10 @@ class TrustRegionSearch:
             self._fails = 0
             self._radius *= FAILED
 
-    def _merit(self, i: int | Floats) -> Floats:
+    def _merit(self, i: int | Integers) -> Floats:
         return self._archive.upper[i] + self._mu * self._archive.lower[i]
 
-    def _near(self) -> Floats:
+    def _near(self) -> Integers:
         """Indices of the points in and around the region, the centre first, of each cluster only one."""
         offsets = self._archive.z - self.x
         distance = np.abs(offsets).max(axis=1)
@@ -138,7 +138,7 @@ class TrustRegionSearch:
         _, first = np.unique(cells, axis=0, return_index=True)
         return near[np.sort(first)][: self._most]
 
-    def _models(self, near: Floats) -> list[tuple[Floats, Floats]]:
+    def _models(self, near: Integers) -> list[tuple[Floats, Floats]]:
         """Gradient and curvature of L and of G at the centre, in units of the radius.
 
         Of all quadratic functions that interpolate, these change the curvature least (Powell, "Least Frobenius norm
@@ -159,7 +159,7 @@ class TrustRegionSearch:
         self._curvature = curvature / self._radius**2
         return [(solution[n + 1 :, k], curvature[k]) for k in (0, 1)]
 
-    def _missing_points(self, near: Floats) -> Floats:
+    def _missing_points(self, near: Integers) -> Floats:
         """A radius away from the centre, in directions in which there are no points, or for curvature in others."""
         d, known = self._archive.d, self._archive.z[near]
         z = (known - self.x) / self._radius

@@ -267,7 +267,7 @@ def test_bounds_that_hold_are_reached():
 
 def test_a_box_of_hardly_any_width_is_no_hindrance():
     low = np.array([1.0, 0.0])
-    bounds = Bounds(low, low + [4 * np.finfo(float).eps, 1.0])
+    bounds = Bounds(low, low + np.array([4 * np.finfo(float).eps, 1.0]))
 
     def f(x):
         return np.zeros(len(x)), (x[:, 1] - 0.3) ** 2
@@ -296,8 +296,8 @@ def test_models_of_quadratic_functions_are_exact_where_there_are_enough_points(s
     curves = curves + np.swapaxes(curves, 1, 2)
 
     def f(z):
-        offset = z - 0.5
-        return tuple(offset @ g + 0.5 * np.einsum("ij,jk,ik->i", offset, H, offset) for g, H in zip(slopes, curves))
+        s = z - 0.5
+        return tuple(s @ slopes[k] + 0.5 * np.einsum("ij,jk,ik->i", s, curves[k], s) for k in (0, 1))
 
     n = (d + 1) * (d + 2)  # twice as many as a quadratic function has coefficients
     points = np.concatenate([middle(d)[None], 0.5 + radius * rng.uniform(-1, 1, size=(n, d))])
