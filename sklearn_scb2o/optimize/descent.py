@@ -18,7 +18,7 @@ Function = Callable[[Floats], tuple[Floats, Floats]]
 VIOLATIONS, STEPS = (1e-4, 1e-6, 1e-8), (1e-6, 1e-7, 1e-8)
 #: The violation where a tolerance of L is given, as part of its root.
 INSIDE = 0.6
-#: In place of values that an evaluation did not give.
+#: In place of values that an evaluation did not give, or that are larger.
 FAILED = 1e30
 
 
@@ -46,8 +46,10 @@ class _Differences:
         return self._slopes
 
     def _evaluate(self, z: Floats) -> Floats:
-        values = np.array(self._columns(*self._function(z)))
-        return np.where(np.isfinite(values), values, FAILED)
+        L, G = self._function(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.array(self._columns(L, G))
+        return np.where(np.abs(values) < FAILED, values, FAILED)
 
 
 class _Stagnation:
@@ -81,7 +83,8 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
         L may exceed its minimum by this; 0: it shall be as low as can be told.
     """
     G = archive.upper
-    usual = np.sqrt(max(archive.usual_excess, 1e-300))
+    rounding = float(np.finfo(float).eps * np.abs(archive.lower).max())
+    usual = np.sqrt(max(archive.usual_excess, rounding, 1e-300))
     spread = max(float(np.median(np.abs(G - np.median(G)))), 1e-300)
     box = Bounds(archive.low, archive.high)
     z = start

@@ -195,6 +195,8 @@ def minimize(
             f"asynchronous=True with n_runs={n_runs!r}: several runs move together, batch by batch. Leave one of the "
             "two out, or call minimize several times"
         )
+    if local_search and options.get("selection") == "none":
+        raise ValueError("local_search=True with selection='none': there is no lower level to search")
     make = SCB2OOptimizer.from_paper if preset else SCB2OOptimizer
     random_state = settled_seed(options.pop("random_state", None))
     if local_search:
@@ -267,7 +269,8 @@ def minimize(
         for run in (result, *result.get("runs", ())):
             if not run.status:
                 run.status = LIMITS["max_evals"]
-                run.message = f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
+                end = "the local searches have ended within" if local_search else "another batch would exceed"
+                run.message = f"{result.nfev} evaluations done, {end} max_evals={budget}"
     _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
