@@ -98,12 +98,12 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
         z, lowest = np.clip(found.x, archive.low, archive.high), archive.lower.min()
 
         def columns(L: Floats, G: Floats, lowest: float = lowest, allowed: float = allowed) -> list[Floats]:
-            return [G / spread, 1.0 - np.sqrt(np.maximum(L - lowest, 0.0)) / allowed]
+            return [G / spread, np.sqrt(np.maximum(L - lowest, 0.0)) / allowed - 1.0]
 
         f = _Differences(function, columns, archive.high, step)
         constraint = {
-            "type": "ineq", "fun": lambda z, f=f: f.values(z)[1:].copy(),
-            "jac": lambda z, f=f: f.slopes(z)[1:].copy(),
+            "type": "ineq", "fun": lambda z, f=f: -f.values(z)[1:],
+            "jac": lambda z, f=f: -f.slopes(z)[1:],
         }  # fmt: skip
         found = scipy_minimize(
             lambda z, f=f: float(f.values(z)[0]), z, jac=lambda z, f=f: f.slopes(z)[0].copy(), method="SLSQP",
