@@ -106,7 +106,7 @@ def test_a_side_of_no_length_allows_no_step_along_it():
 # --- solutions
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 5])
+@pytest.mark.parametrize("d", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_quadratic_upper_objective_on_a_sphere_is_minimised(d, seed):
     archive = known_at(middle(d) + 0.2 * np.random.default_rng(seed).uniform(size=d), circle)
