@@ -107,7 +107,7 @@ def test_a_side_of_no_length_allows_no_step_along_it():
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_quadratic_upper_objective_on_a_sphere_is_minimised(d, seed):
     archive = known_at(middle(d) + 0.2 * np.random.default_rng(seed).uniform(size=d), circle)
     search, _ = run(archive, circle, seed=seed)
@@ -328,7 +328,7 @@ def test_units_of_coordinates_do_not_matter():
 
 
 def test_a_search_is_determined_by_its_seed():
-    asked = [run(known_at(middle(4), circle), circle, seed=seed)[1] for seed in (0, 0)]
+    asked = [run(known_at(middle(3), circle), circle, seed=seed)[1] for seed in (0, 0)]
     np.testing.assert_array_equal(asked[0], asked[1])
 
 
