@@ -148,7 +148,7 @@ def test_other_array_libraries_give_the_same_result():
 
 def test_the_result_on_torch_is_a_solution():
     pytest.importorskip("torch")
-    result = run(xp="torch")
+    result = run(xp="torch", max_evals=600)
     np.testing.assert_allclose(result.x, SOLUTION, atol=1e-2)
 
 
