@@ -7,6 +7,13 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+#: How many points say what a usual L is: about a first batch. Those of a swarm that has converged do not.
+FIRST = 50
+
+#: Larger values are left out: products of them overflow.
+HUGE = 1e100
 
 
 class Seen:
@@ -86,6 +93,11 @@ class Archive:
         """G, shape (n,)."""
         return self._values[1, : self._n]
 
+    @property
+    def usual_excess(self) -> float:
+        """By how much L exceeds its lowest at a usual one of the first points."""
+        return float(np.quantile(self.lower[:FIRST], 0.9) - self.lower.min())
+
     def scaled(self, x: Floats) -> Floats:
         """Points of shape (n, all coordinates) in the coordinates of the archive."""
         return (np.asarray(x, dtype=float)[:, self.free] - self.origin) / self.widths
@@ -97,8 +109,8 @@ class Archive:
         return np.clip(x, self._bounds.lb, self._bounds.ub)
 
     def add(self, z: Floats, lower: Floats, upper: Floats) -> None:
-        """Take in evaluated points, but those whose values are not finite."""
-        good = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
+        """Take in evaluated points, but those whose values are not finite, or huge."""
+        good = np.flatnonzero((np.abs(lower) < HUGE) & (np.abs(upper) < HUGE))  # NaN is not
         n = self._n + good.size
         if n > len(self._points):
             room = 2 * n + 100

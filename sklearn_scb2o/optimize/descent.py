@@ -20,7 +20,7 @@ VIOLATIONS, STEPS = (1e-4, 1e-6, 1e-8), (1e-6, 1e-7, 1e-8)
 INSIDE = 0.6
 #: Length of the first step down the slope of G, in widths of the box.
 FIRST_STEP = 0.03
-#: In place of values that an evaluation did not give.
+#: In place of values that an evaluation did not give, or that are larger.
 FAILED = 1e30
 
 
@@ -48,8 +48,10 @@ class _Differences:
         return self._slopes
 
     def _evaluate(self, z: Floats) -> Floats:
-        values = np.array(self._columns(*self._function(z)))
-        return np.where(np.isfinite(values), values, FAILED)
+        L, G = self._function(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.array(self._columns(L, G))
+        return np.where(np.abs(values) < FAILED, values, FAILED)
 
 
 class _Stagnation:
@@ -82,7 +84,8 @@ def descend(function: Function, archive: Archive, start: Floats, lower_tol: floa
     lower_tol : float
         L may exceed its minimum by this; 0: it shall be as low as can be told.
     """
-    usual = np.sqrt(max(float(np.quantile(archive.lower, 0.9) - archive.lower.min()), 1e-300))
+    rounding = float(np.finfo(float).eps * np.abs(archive.lower).max())
+    usual = np.sqrt(max(archive.usual_excess, rounding, 1e-300))
     violations = [usual * v for v in VIOLATIONS] if lower_tol == 0.0 else [INSIDE * lower_tol**0.5]
     z = start
     for allowed, step in zip(violations, STEPS, strict=False):
@@ -105,7 +108,7 @@ def _minimise_upper(function: Function, archive: Archive, start: Floats, allowed
     lowest = archive.lower.min()
 
     def columns(L: Floats, G: Floats) -> list[Floats]:
-        return [G, 1.0 - np.sqrt(np.maximum(L - lowest, 0.0)) / allowed]
+        return [G, np.sqrt(np.maximum(L - lowest, 0.0)) / allowed - 1.0]  # a failed L violates it
 
     f = _Differences(function, columns, archive.high, step)
     unit = max(float(np.linalg.norm(f.slopes(start)[0])), 1e-300) / FIRST_STEP
@@ -113,7 +116,7 @@ def _minimise_upper(function: Function, archive: Archive, start: Floats, allowed
         lambda z: float(f.values(z)[0]) / unit, start, jac=lambda z: f.slopes(z)[0] / unit, method="SLSQP",
         bounds=Bounds(archive.low, archive.high), options={"ftol": 1e-9, "maxiter": 100},
         constraints={
-            "type": "ineq", "fun": lambda z: f.values(z)[1:].copy(), "jac": lambda z: f.slopes(z)[1:].copy()
+            "type": "ineq", "fun": lambda z: -f.values(z)[1:], "jac": lambda z: -f.slopes(z)[1:]
         },
     )  # fmt: skip
     return np.clip(found.x, archive.low, archive.high)

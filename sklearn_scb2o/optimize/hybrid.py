@@ -28,8 +28,8 @@ PATIENCE = 5
 Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 
 
-class _Spent(Exception):
-    """No evaluations are left, in all or for a search."""
+class SpentError(Exception):
+    """No evaluations are left, in all or for a search, or no time; `evaluate` may raise it."""
 
 
 class Hybrid:
@@ -70,15 +70,17 @@ class Hybrid:
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
         if not lower_tol and len(archive.z):
-            self._tol = SAME_LOWER * float(np.quantile(archive.lower, 0.9) - archive.lower.min())
+            self._tol = SAME_LOWER * archive.usual_excess
         lower, upper, x = answer
         archive.add(archive.scaled(x[None]), np.array([lower]), np.array([upper]))
 
     @property
-    def answer(self) -> tuple[float, float, Floats]:
-        """L, G and x: of all points whose L is as good as the lowest, that of lowest G."""
-        i = self._best
+    def answer(self) -> tuple[float, float, Floats] | None:
+        """L, G and x: of all points whose L is as good as the lowest, that of lowest G; None if none is known."""
         archive = self._archive
+        if not len(archive.z):
+            return None
+        i = self._best
         return float(archive.lower[i]), float(archive.upper[i]), archive.unscaled(archive.z[i][None])[0]
 
     @property
@@ -100,7 +102,7 @@ class Hybrid:
                 if self._budget is None:
                     return
                 self._swarm(int(LATER_SHARE * self._budget))
-        except _Spent:
+        except SpentError:
             self.spent = True
 
     def _round(self) -> Iterator[None]:
@@ -132,7 +134,7 @@ class Hybrid:
         self._allowed = DESCENT * (self._archive.d + 1)
         try:
             descend(self._at, self._archive, start, self._lower_tol)
-        except _Spent:
+        except SpentError:
             if self._left <= 0:
                 raise
         finally:
@@ -143,6 +145,8 @@ class Hybrid:
         step = 1e-6 * self._rng.choice([-1.0, 1.0], z.size)
         step = np.where((z + 4 * step < self._archive.low) | (z + 4 * step > self._archive.high), -step, step)
         for values in self._at(z + np.arange(5)[:, None] * step):
+            if not np.isfinite(values).all():
+                return False
             first, third = (np.abs(np.diff(values, n)).max() for n in (1, 3))
             if not third <= 1e-2 * first + 1e-14 * np.abs(values).max():
                 return False
@@ -163,7 +167,7 @@ class Hybrid:
         if len(z) > self._left:
             self._left = 0
         if len(z) > min(self._left, self._allowed):
-            raise _Spent
+            raise SpentError
         self._left -= len(z)
         self._allowed -= len(z)
         L, G = self._evaluate(self._archive.unscaled(z))

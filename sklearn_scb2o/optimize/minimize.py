@@ -10,11 +10,11 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
-from .archive import Archive, Seen
+from .archive import Archive, Floats, Seen
 from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .hybrid import FIRST_SHARE, N_PARTICLES, Hybrid
+from .hybrid import FIRST_SHARE, N_PARTICLES, Hybrid, SpentError
 from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
@@ -195,6 +195,8 @@ def minimize(
             f"asynchronous=True with n_runs={n_runs!r}: several runs move together, batch by batch. Leave one of the "
             "two out, or call minimize several times"
         )
+    if local_search and options.get("selection") == "none":
+        raise ValueError("local_search=True with selection='none': there is no lower level to search")
     make = SCB2OOptimizer.from_paper if preset else SCB2OOptimizer
     random_state = settled_seed(options.pop("random_state", None))
     if local_search:
@@ -267,7 +269,8 @@ def minimize(
         for run in (result, *result.get("runs", ())):
             if not run.status:
                 run.status = LIMITS["max_evals"]
-                run.message = f"{result.nfev} evaluations done, another batch would exceed max_evals={budget}"
+                end = "the local searches have ended within" if local_search else "another batch would exceed"
+                run.message = f"{result.nfev} evaluations done, {end} max_evals={budget}"
     _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
     if disp:
         tqdm.write(f"{result.message}: L = {result.lower_fun:.6g}, G = {result.fun:.6g}, {result.nfev} evaluations")
@@ -294,17 +297,30 @@ def _local_searches(
     optimizer = runs.optimizer
     if _has_improved_before(result, evaluator, budget, store):
         return
+    improved = ((store and store.contents) or {}).get("improved")  # with another budget
+    result.update({name: improved[name] for name in IMPROVED if improved})
+
+    def evaluate(x: Floats) -> tuple[Floats, Floats]:
+        if "max_time" in optimizer.stop():
+            raise SpentError
+        return evaluator.both(x)
+
+    def take_answer() -> None:
+        if hybrid.answer is not None:
+            result.lower_fun, result.fun, result.x = hybrid.answer
+            result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
+
     hybrid = Hybrid(
-        evaluator.both, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
+        evaluate, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
         None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
         seed=runs.other_seed(),
     )  # fmt: skip
-    for _ in hybrid:
-        result.lower_fun, result.fun, result.x = hybrid.answer
-        result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
-        if "max_time" in optimizer.stop():
-            return
-        yield
+    try:
+        for _ in hybrid:
+            take_answer()
+            yield
+    finally:  # what was found by a search that has not ended, too
+        take_answer()
     if not hybrid.spent:
         result.success, result.status = True, SEARCHED
         result.message = "the local searches find nothing better"

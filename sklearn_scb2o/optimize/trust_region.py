@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .archive import Archive, Floats
+from .archive import HUGE, Archive, Floats, Integers
 
 #: Points count as near within this many radii of the centre, and as the same within this part of one.
 NEAR, SAME = 2.0, 0.1
@@ -22,6 +22,8 @@ LARGEST_RADIUS = 0.5
 TRUST, MEMORY = 0.3, 5
 #: How much the radius may grow again after the search has converged at its scale.
 REGROWTH = 8.0
+#: Steps that a search may take, times d + 1.
+MAX_STEPS = 50
 #: Radii that a search may still go, as far as it is known.
 REACH = 3.0
 
@@ -69,7 +71,10 @@ class TrustRegionSearch:
         self._center = int(np.argmin(np.abs(archive.z - start).max(axis=1)))
         self._predicted, self._predicted_L, self._is_step, self._size = 0.0, 0.0, False, 0.0
         self._errors: deque[tuple[float, float]] = deque(maxlen=MEMORY)  # of the model of L, and at which radius
-        self._largest = LARGEST_RADIUS
+        self._level = float(archive.lower[self._center])  # from which L is counted, so that no digits are lost
+        self._asked = np.empty((0, d))
+        self._failed: deque[Floats] = deque(maxlen=MEMORY)  # points of late where there is no value
+        self._largest, self._steps_left = LARGEST_RADIUS, MAX_STEPS * (d + 1)
 
     @property
     def x(self) -> Floats:
@@ -96,6 +101,7 @@ class TrustRegionSearch:
                 self._want_points, self._is_step = False, False
                 points = self._missing_points(near)
                 if len(points):
+                    self._asked = points
                     return points
                 self._radius *= FAILED
                 continue
@@ -121,19 +127,26 @@ class TrustRegionSearch:
                 moved = False
                 continue
             self._is_step = True
-            return np.clip(self.x + self._radius * step, self._archive.low, self._archive.high)[None]
+            self._asked = np.clip(self.x + self._radius * step, self._archive.low, self._archive.high)[None]
+            return self._asked
         return None
 
     def tell(self, lower: Floats, upper: Floats) -> None:
         """The values at the points that were asked, after they went to the archive where they are finite."""
-        if not (np.isfinite(lower) & np.isfinite(upper)).any():  # nothing was learnt
+        good = (np.abs(lower) < HUGE) & (np.abs(upper) < HUGE)
+        self._failed.extend(self._asked[~good])
+        if not good.any():  # nothing was learnt
             self._radius *= FAILED
             return
         if not self._is_step:
             return
+        self._steps_left -= 1
+        if self._steps_left < 0:  # no search goes on for ever, although mu may fall and steps lead in circles
+            self._radius *= CONVERGED
+            return
         error = abs(float(lower[0]) - self.values[0] - self._predicted_L)
         self._errors.append((error, self._radius * max(self._size, 0.3)))
-        gain = float(self._merit(self._center) - upper[0] - self._mu * lower[0])
+        gain = float(self._merit(self._center) - upper[0] - self._mu * (lower[0] - self._level))
         ratio = gain / self._predicted
         if gain > 0:
             self._center = len(self._archive.z) - 1
@@ -157,17 +170,17 @@ class TrustRegionSearch:
         if len(self._errors) > 1:
             error = float(np.median([e * (self._radius / r) ** 3 for e, r in self._errors]))
         error = max(error, 1e-15 * (size + abs(self.values[0])), 1e-300)
-        return min(TRUST * float(np.linalg.norm(slope_G)) / error, 1e100)
+        return min(TRUST * math.hypot(*slope_G) / error, 1e100)
 
     def _is_behind(self, slope_G: Floats) -> bool:
         """Whether the rival has a lower L, and a G that is lower than what lies within a few radii."""
         lower, upper = self.values
         return bool(self._rival[0] <= lower and self._rival[1] < upper - REACH * np.abs(slope_G).sum())
 
-    def _merit(self, i: int | NDArray[np.intp]) -> Floats:
-        return self._archive.upper[i] + self._mu * self._archive.lower[i]
+    def _merit(self, i: int | Integers) -> Floats:
+        return self._archive.upper[i] + self._mu * (self._archive.lower[i] - self._level)
 
-    def _near(self) -> NDArray[np.intp]:
+    def _near(self) -> Integers:
         """Indices of the points in and around the region, the centre first, of each cluster only one."""
         offsets = self._archive.z - self.x
         distance = np.abs(offsets).max(axis=1)
@@ -177,7 +190,7 @@ class TrustRegionSearch:
         _, first = np.unique(cells, axis=0, return_index=True)
         return near[np.sort(first)][: self._most]
 
-    def _models(self, near: NDArray[np.intp]) -> list[tuple[Floats, Floats]]:
+    def _models(self, near: Integers) -> list[tuple[Floats, Floats]]:
         """Gradient and curvature of L and of G at the centre, in units of the radius.
 
         Of all quadratic functions that interpolate, these change the curvature least (Powell, "Least Frobenius norm
@@ -198,10 +211,11 @@ class TrustRegionSearch:
         self._curvature = curvature / self._radius**2
         return [(solution[n + 1 :, k], curvature[k]) for k in (0, 1)]
 
-    def _missing_points(self, near: NDArray[np.intp]) -> Floats:
+    def _missing_points(self, near: Integers) -> Floats:
         """A radius away from the centre, in directions in which there are no points, or for curvature in others."""
-        d = self._archive.d
-        z = (self._archive.z[near] - self.x) / self._radius
+        d, known = self._archive.d, self._archive.z[near]
+        avoided = np.array(self._failed) if self._failed else known
+        z = (known - self.x) / self._radius
         z = z[np.abs(z).max(axis=1) > 1e-9]
         directions = np.eye(d)
         if len(z):
@@ -214,7 +228,8 @@ class TrustRegionSearch:
         for direction in directions:
             step = self._radius * direction / np.abs(direction).max()
             ends = np.clip([self.x + step, self.x - step], self._archive.low, self._archive.high)
-            points.append(ends[np.argmax(np.abs(ends - self.x).max(axis=1))])
+            distances = np.abs(ends[:, None] - avoided).max(axis=2).min(axis=1)
+            points.append(ends[np.argmax(distances)])
         return np.array(points).reshape(-1, d)
 
 
@@ -234,7 +249,7 @@ def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats)
     (array([0.5, 1. ]), -8.25)
     """
     step, value = np.zeros(len(slope)), 0.0
-    scale = float(np.abs(curvature).max()) + 1e-300
+    scale = float(np.abs(curvature).max() + np.abs(slope).max()) + 1e-300
     for _ in range(60):
         gradient = slope + curvature @ step
         free = ~(((step <= low + 1e-15) & (gradient > 0)) | ((step >= high - 1e-15) & (gradient < 0)))

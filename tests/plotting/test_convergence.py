@@ -31,7 +31,7 @@ def test_the_curves_are_the_columns_of_the_history():
         assert line.get_ydata() == pytest.approx(result.history[name])
 
 
-@pytest.mark.parametrize("options", [{}, {"polish": True}, {"n_runs": 2}])
+@pytest.mark.parametrize("options", [{}, {"polish": True}, {"n_runs": 2}, {"local_search": True}])
 def test_an_iteration_takes_the_evaluations_of_its_batch(options):
     display = ConvergenceDisplay.from_result(run_circle(**options), metrics="spread")
     assert display.lines_["spread"].get_xdata() == pytest.approx(20 * np.arange(1, 13))

@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+from optimize_cases import Counted
+from scipy.optimize import Bounds
+
+from sklearn_scb2o.optimize.archive import Archive
+from sklearn_scb2o.optimize.descent import descend
+
+UNIT = 2.0**10
+
+
+class Spent(Exception):
+    pass
+
+
+def run(f, start, lower_tol=0.0, seed=0, budget=10**6, first=None):
+    """Search the unit box from 20 points that are known; the archive, and the points that were evaluated, in order."""
+    d = len(start)
+    x = np.random.default_rng(seed).uniform(size=(20, d)) if first is None else first
+    archive, asked = Archive(Bounds(np.zeros(d), np.ones(d)), x, *f(x)), []
+
+    def evaluate(z):
+        if sum(map(len, asked)) + len(z) > budget:
+            raise Spent
+        asked.append(z.copy())
+        values = f(z)
+        archive.add(z, *values)
+        return values
+
+    try:
+        descend(evaluate, archive, np.array(start, dtype=float), lower_tol)
+    finally:
+        archive.asked = np.concatenate(asked)
+    return archive
+
+
+def best(archive, tol=1e-8):
+    """Of the points whose L is as good as the lowest, up to `tol`, that of lowest G."""
+    good = np.flatnonzero(archive.lower <= archive.lower.min() + tol)
+    return archive.z[good[np.argmin(archive.upper[good])]]
+
+
+def circle(z):
+    """The circle of radius 0.3 around the middle, as a squared violation, and the distance from a point outside."""
+    return (np.sum((z - 0.5) ** 2, axis=-1) - 0.09) ** 2, np.sum((z - 1.2) ** 2, axis=-1)
+
+
+def solution(d):
+    """Of `circle`."""
+    return 0.5 + np.full(d, 0.3 / d**0.5)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_quadratic_upper_objective_on_a_sphere_is_minimised(d, seed):
+    start = 0.5 + 0.3 * np.random.default_rng(seed).uniform(size=d)
+    np.testing.assert_allclose(best(run(circle, start, seed=seed)), solution(d), atol=1e-3)
+
+
+def test_the_one_minimiser_of_L_is_found_whatever_G_is():
+    def f(z):
+        return np.sum((z - [0.3, 0.8]) ** 2, axis=-1), np.sin(9.0 * z).sum(axis=-1)
+
+    np.testing.assert_allclose(best(run(f, [0.6, 0.6])), [0.3, 0.8], atol=1e-3)
+
+
+def test_bounds_that_hold_are_reached():
+    def f(z):
+        return (z[:, 0] - z[:, 1]) ** 2, -z[:, 0] - z[:, 1]
+
+    np.testing.assert_allclose(best(run(f, [0.4, 0.3])), 1.0, atol=1e-3)
+
+
+def test_with_a_tolerance_L_may_be_larger_by_it():
+    def f(z):
+        return np.sum((z - 0.5) ** 2, axis=-1), -z[:, 0]
+
+    archive = run(f, [0.3, 0.3], lower_tol=0.01)
+    x = best(archive, 0.01)
+    assert np.sum((x - 0.5) ** 2) <= 0.01
+    # at most 0.6, and G takes it
+    assert 0.54 < x[0] <= 0.6
+
+
+def test_every_point_lies_in_the_box():
+    def f(z):
+        return (z.sum(axis=-1) - 2.0) ** 2, z[:, 0]
+
+    asked = run(f, [0.9, 0.9]).asked
+    assert np.all((asked >= 0) & (asked <= 1))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("factor", [UNIT**4, UNIT**-4])
+def test_units_of_the_objectives_do_not_matter(which, factor):
+    def scaled(z):
+        return tuple(v * (factor if i == which else 1.0) for i, v in enumerate(circle(z)))
+
+    found = best(run(scaled, [0.7, 0.6]), 1e-8 * (factor if which == 0 else 1.0))
+    np.testing.assert_allclose(found, solution(2), atol=1e-3)
+
+
+def test_evaluations_that_fail_on_the_way_are_no_end():
+    def f(z):
+        L, G = circle(z)
+        return np.where((z[:, 1] > 0.6) & (z[:, 1] < 0.7), np.nan, L), G
+
+    archive = run(f, [0.7, 0.5])
+    before = circle(archive.asked[:1])
+    assert archive.lower.min() < 1e-6
+    assert circle(best(archive))[1] < before[1]
+
+
+@pytest.mark.parametrize("values", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0)], ids=str)
+def test_it_ends_where_every_evaluation_fails(values):
+    f = Counted(lambda z: circle(z) if f.n <= 20 else tuple(np.full(len(z), v) for v in values))
+    archive = run(f, [0.7, 0.6])
+    assert len(archive.z) == 20
+    assert f.n < 2000
+
+
+@pytest.mark.parametrize("f", [
+    lambda z: (np.zeros(len(z)), np.zeros(len(z))),
+    lambda z: (np.full(len(z), 7.0), np.sum((z - 0.3) ** 2, axis=-1)),
+    lambda z: (np.sum((z - 0.3) ** 2, axis=-1), np.full(len(z), 7.0)),
+], ids=["both", "L", "G"])  # fmt: skip
+def test_objectives_may_be_constant(f):
+    archive = run(f, [0.7, 0.6])
+    if np.ptp(archive.lower) + np.ptp(archive.upper):
+        np.testing.assert_allclose(best(archive), 0.3, atol=1e-3)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 17, 40])
+def test_what_ends_the_evaluations_ends_the_search_and_nothing_is_lost(budget):
+    f = Counted(circle)
+    with pytest.raises(Spent):
+        run(f, [0.7, 0.6], budget=budget)
+    assert f.n <= 20 + budget
+
+
+def test_one_known_point_is_enough():
+    archive = run(circle, [0.7, 0.6], first=np.array([[0.7, 0.6]]))
+    assert archive.lower.min() < circle(np.array([0.7, 0.6]))[0]
