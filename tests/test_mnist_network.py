@@ -22,7 +22,10 @@ def as_modules(network, weights):
     first, second = network.channels
     last = torch.nn.Linear(second * 16, 10, dtype=torch.float64)
     pool, relu = torch.nn.MaxPool2d(2), torch.nn.ReLU()
-    layers = [torch.nn.Conv2d(1, first, 5, stride=2, dtype=torch.float64), torch.nn.Conv2d(first, second, 5, dtype=torch.float64)]
+    layers = [
+        torch.nn.Conv2d(1, first, 5, stride=2, dtype=torch.float64),
+        torch.nn.Conv2d(first, second, 5, dtype=torch.float64),
+    ]
     features = torch.nn.Sequential(layers[0], relu, layers[1], pool, relu, torch.nn.Flatten())
     torch.nn.utils.vector_to_parameters(weights, [*features.parameters(), *last.parameters()])
     return features, last
