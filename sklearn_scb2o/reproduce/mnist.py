@@ -176,7 +176,8 @@ def _learn(
             L, G = (values.reshape(X.shape[:-1]) for values in found[:2])
             velocities = -DRIFT * found[2].reshape(X.shape) if drift else None
             optimizer.tell(L, torch.zeros_like(G) if method == "no G" else G, drift=velocities)
-        rows.append(_judge(network, optimizer.consensus.reshape(-1, network.n_weights), images))
+        consensus: Any = optimizer.consensus
+        rows.append(_judge(network, consensus.reshape(-1, network.n_weights), images))
         advance()
     return Learning(beta, method, *np.moveaxis(np.array(rows), 0, 1))
 
