@@ -86,6 +86,11 @@ def test_torch_images_are_shared_out_and_scaled(tmp_path):
     assert [at[v] for v in sorted(at)] == [int(v) % 10 for v in np.unique(X[:, 0])]
 
 
+def test_torch_a_device_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="cuda:99"):
+        load_mnist(device="cuda:99")
+
+
 @pytest.mark.parametrize("arrays", [{"X": np.zeros((5, 784))}, {"X": np.zeros((5, 3)), "y": np.zeros(5)}])
 def test_torch_another_file_is_refused(arrays, tmp_path):
     np.savez(tmp_path / "data.npz", **arrays)

@@ -182,10 +182,14 @@ def load_mnist(path: Path | None = None, device: str = "cpu") -> Images:
     Raises
     ------
     ValueError
-        If the file holds something else.
+        If the file holds something else, or torch cannot use the device.
     """
     import torch
 
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:  # by what torch was built with
+        raise ValueError(f"device={device!r} cannot be used: {error}") from None
     if path is None:
         from sklearn.datasets import fetch_openml
 
