@@ -133,7 +133,7 @@ def difference_of_a_step(dtype: str) -> float:
         rng = np.random.default_rng(d)
         x, normals = (rng.uniform(-1, 1, (2, 50, d)).astype(dtype) for _ in range(2))
         m, low, high = x.mean(axis=1), -np.ones(d, dtype), np.ones(d, dtype)
-        settings = {"lam": 1.0, "sigma": 1.0, "dt": 0.5, "noise": "scaled", "cap": None}
+        settings = {"lam": 1.0, "sigma": 1.0, "dt": 0.5, "noise": "scaled", "cap": None, "floor": None}
         expected = apply_boundary(euler_maruyama_step(x, m[:, None], normals, **settings), low, high)
         arrays = [cupy.asarray(v) for v in (x, m, low, high)]
         moved = fused.move_particles(

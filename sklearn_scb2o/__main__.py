@@ -14,8 +14,10 @@ from .command_line.demonstration import demonstrate
 from .command_line.report import report
 from .command_line.reproduce import EXPERIMENTS, reproduce
 from .command_line.run import resume, start
+from .reproduce import METHODS
 
 USAGE_ERROR, RUN_ERROR = 2, 1
+ANY_EXPERIMENT = ("command", "experiment", "seeds", "output")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,17 +46,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     for name, experiment in EXPERIMENTS.items():
         chosen = experiments.add_parser(name, help=f"table and figure of {experiment.what}")
-        seeds, where = f"seeds 0 to K-1 (default {experiment.n_seeds})", "where the figure goes (default results)"
+        usual = experiment.n_seeds or "5, of a reduced run 2"
+        seeds, where = f"seeds 0 to K-1 (default {usual})", "where the figure goes (default results)"
         chosen.add_argument("--seeds", type=_positive, default=experiment.n_seeds, metavar="K", help=seeds)
         chosen.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help=where)
+    _add_mnist_options(chosen)  # the last one
     arguments = parser.parse_args(argv)
     if arguments.command == "reproduce":
-        reproduce(arguments.experiment, arguments.seeds, arguments.output)
+        options = {name: value for name, value in vars(arguments).items() if name not in ANY_EXPERIMENT}
+        try:
+            reproduce(arguments.experiment, arguments.seeds, arguments.output, **options)
+        except (ImportError, OSError, ValueError) as error:
+            return _say(error, RUN_ERROR)
     elif arguments.command is not None:
         return _with_program(arguments)
     else:
         demonstrate()
     return 0
+
+
+def _add_mnist_options(mnist: argparse.ArgumentParser) -> None:
+    """The options of the MNIST experiment alone."""
+    mnist.add_argument(
+        "--data", type=Path, metavar="NPZ", help="X, uint8 (n, 784), and y; else OpenML's copy is fetched"
+    )
+    mnist.add_argument("--device", default="cpu", help="of torch, such as cuda (default cpu)")
+    mnist.add_argument("--reduced", action="store_true", help="one beta, fewer xi, seeds and epochs")
+    mnist.add_argument("--drift", action="store_true", help="particles also follow their gradients")
+    mnist.add_argument("--epochs", type=_positive, metavar="T", help="default 100; reduced 20; with --drift 5")
+    mnist.add_argument("--methods", nargs="+", choices=METHODS, metavar="M", help=f"some of: {', '.join(METHODS)}")
 
 
 def _add_program_commands(commands: Any) -> None:

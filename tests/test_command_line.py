@@ -73,6 +73,12 @@ def test_reproduce_agrees_with_the_table_of_the_paper(capsys, tmp_path):
     assert (tmp_path / "benchmark2d.png").exists()
 
 
+def test_the_experiment_that_needs_torch_says_how_to_install_it(monkeypatch, capsys):
+    monkeypatch.setattr("sklearn_scb2o.reproduce.mnist.find_spec", lambda name: None)
+    assert main(["reproduce", "mnist"]) == 1
+    assert "pip install 'sklearn-scb2o[torch]'" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_demonstration_runs_as_a_module_and_prints_no_progress_bar_to_a_file():
     done = subprocess.run([sys.executable, "-m", "sklearn_scb2o"], capture_output=True, text=True, check=True)

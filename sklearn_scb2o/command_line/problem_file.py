@@ -36,7 +36,8 @@ from .tables import (
 #: Parameters of the optimizer that a file can hold.
 OPTIMIZER = (
     "n_particles", "selection", "selector", "alpha", "beta", "tau", "xi", "lam", "sigma", "dt", "noise", "noise_cap",
-    "batch_size", "boundary", "lower_tol", "lower_max", "upper_max", "tol", "stagnation", "max_failed_batches",
+    "noise_floor", "batch_size", "boundary", "lower_tol", "lower_max", "upper_max", "tol", "stagnation",
+    "max_failed_batches",
 )  # fmt: skip
 #: Keys of [run] that are arguments of `minimize`.
 RUN = {

@@ -42,6 +42,7 @@ class Step(NamedTuple):
     dt: float
     noise: str
     cap: float | None
+    floor: float | None
     boundary: str
 
 
@@ -78,16 +79,16 @@ def move(
     """
     if xp is np:
         return y, _move_in_place(y, m, streams.generators, low, high, step)  # type: ignore[attr-defined]
-    lam, sigma, dt, noise, cap, boundary = step
+    lam, sigma, dt, noise, cap, floor, boundary = step
     if isinstance(streams, CupyStreams) and _has_kernels(dtype_name(y)):
         y = fused.move_particles(
-            y, m, low, high, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, boundary=boundary,
+            y, m, low, high, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, floor=floor, boundary=boundary,
             horizon=_horizon(low), seed=streams.seed, draw=streams.next_counter(),
         )  # fmt: skip
         return y, Moments(*fused.sum_moments(y, m))
     target = m[:, None, :]
     normals = streams.normals(tuple(y.shape))
-    y = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, xp=xp)
+    y = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, floor=floor, xp=xp)
     if boundary == "periodic":
         y, boundary = apply_boundary(y, *_open_ends(low, high, xp), "periodic", xp=xp), "clip"
     y = apply_boundary(y, low, high, boundary, xp=xp)
@@ -177,8 +178,8 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
 
     Given ``z = x - m``; `normals` and `z` are overwritten.
     """
-    lam, sigma, dt, noise, cap, boundary = step
-    size, unit = diffusion_size(z, noise, cap, np)
+    lam, sigma, dt, noise, cap, floor, boundary = step
+    size, unit = diffusion_size(z, noise, cap, floor, np)
     size *= unit * sigma * dt**0.5
     scale_rows(normals, size)
     z *= -(lam * dt)

@@ -72,14 +72,15 @@ class SCB2OOptimizer(Savable):
     lam : positive float or callable
         Drift.
     sigma : "auto", non-negative float, or callable
-        Noise. "auto": such that the swarm contracts almost surely by a factor exp(-0.06 / d^0.3)
-        per iteration.
+        Noise. "auto": such that the swarm contracts almost surely by exp(-0.06 / d^0.3) per iteration.
     dt : positive float or callable
         Step size.
     noise : {"scaled", "isotropic", "anisotropic"}
         Diffusion D(z): ``||z|| / sqrt(d)``, ``||z||`` (the paper's), or ``diag(z)``.
     noise_cap : positive float, optional
         Truncated noise: D is at most this, in units of `x_scale`.
+    noise_floor : non-negative float or callable
+        D is at least this: steady re-excitation, with which particles that have met go on exploring.
     batch_size : int, optional
         Ask for a random part of the particles at a time, of this size; the others rest. All by default.
     boundary : {"reflect", "clip", "periodic"}
@@ -98,7 +99,7 @@ class SCB2OOptimizer(Savable):
     max_time : float, optional
         Limit in seconds since the first `ask`.
     tol : float
-        `stop` reports a mean spread below ``tol`` times that of the first population.
+        `stop` reports a mean spread below ``tol`` times the first one.
     stagnation : int, optional
         `stop` reports a consensus that has moved by less than ``tol`` times the first spread in so many iterations.
     max_failed_batches : int
@@ -110,8 +111,8 @@ class SCB2OOptimizer(Savable):
     device : optional
         Device of the arrays, as `xp` names it.
     random_state : None, int, numpy SeedSequence, Generator or RandomState, or a sequence of n_runs of them
-        Seed of the optimizer's own stream. Run r of several equals a single run with the r-th child that
-        ``SeedSequence(seed).spawn(n_runs)`` returns.
+        Seed of the optimizer's own stream. Run r of several equals a single run with the r-th child of
+        ``SeedSequence(seed).spawn(n_runs)``.
 
     Attributes
     ----------
@@ -174,6 +175,7 @@ class SCB2OOptimizer(Savable):
         dt: Any = 0.8,
         noise: str = "scaled",
         noise_cap: float | None = None,
+        noise_floor: Any = 0.0,
         batch_size: int | None = None,
         boundary: str = "reflect",
         lower_tol: float = 0.0,
@@ -193,8 +195,8 @@ class SCB2OOptimizer(Savable):
         random_state: Any = None,
     ) -> None:
         self.parameters = Parameters(
-            selection, as_selector(selector), alpha, beta, tau, xi, lam, sigma, dt, noise, noise_cap, boundary,
-            lower_tol, lower_max, upper_max,
+            selection, as_selector(selector), alpha, beta, tau, xi, lam, sigma, dt, noise, noise_cap, noise_floor,
+            boundary, lower_tol, lower_max, upper_max,
         )  # fmt: skip
         self.n_particles = check_count(
             "n_particles", n_particles, least=2, why=": a single particle is its own consensus and never moves"
@@ -202,9 +204,7 @@ class SCB2OOptimizer(Savable):
         self.n_runs = check_count("n_runs", n_runs)
         self.batch_size = self.n_particles if batch_size is None else check_count("batch_size", batch_size, least=2)
         if self.batch_size > self.n_particles:
-            raise ValueError(
-                f"batch_size={batch_size} exceeds n_particles={n_particles}; it must lie in [2, n_particles]"
-            )
+            raise ValueError(f"batch_size={batch_size} must lie in [2, n_particles], n_particles={n_particles}")
         self.limits = Limits(max_iter, max_evals, max_time, tol, stagnation, max_failed_batches)
 
         if isinstance(x0, OptimizeResult):

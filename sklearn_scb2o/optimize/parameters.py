@@ -62,6 +62,7 @@ class Parameters:
     dt: float | Schedule
     noise: str
     noise_cap: float | None
+    noise_floor: float | Schedule
     boundary: str
     lower_tol: float
     lower_max: float | None
@@ -85,6 +86,8 @@ class Parameters:
             )
         if self.noise_cap is not None:
             check_number("noise_cap", self.noise_cap)
+        if not callable(self.noise_floor):
+            check_number("noise_floor", self.noise_floor, zero=True)
         check_number("lower_tol", self.lower_tol, zero=True)
         for name in ("lower_max", "upper_max"):
             if getattr(self, name) is not None:

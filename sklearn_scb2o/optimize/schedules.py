@@ -41,11 +41,11 @@ class Schedules:
         if self._fixed_step is not None:
             return self._fixed_step
         p = self._parameters
-        lam, dt, sigma = (self._number(name, optimizer) for name in ("lam", "dt", "sigma"))
+        lam, dt, sigma, floor = (self._number(name, optimizer) for name in ("lam", "dt", "sigma", "noise_floor"))
         if sigma is None:
             sigma = p.auto_sigma(self._d, lam, dt)
-        step = Step(lam, sigma, dt, p.noise, p.noise_cap, p.boundary)
-        if not p.has_schedule("lam", "dt", "sigma"):
+        step = Step(lam, sigma, dt, p.noise, p.noise_cap, floor or None, p.boundary)
+        if not p.has_schedule("lam", "dt", "sigma", "noise_floor"):
             self._fixed_step = step
         return step
 
@@ -53,5 +53,7 @@ class Schedules:
         """A parameter as a number; None for "auto" and None."""
         value = getattr(self._parameters, name)
         if callable(value):
-            return check_number(name, value(optimizer), zero=name == "sigma", most=1.0 if name == "beta" else np.inf)
+            return check_number(
+                name, value(optimizer), zero=name in ("sigma", "noise_floor"), most=1.0 if name == "beta" else np.inf
+            )
         return None if value is None or value == "auto" else float(value)

@@ -13,7 +13,14 @@ NOISES = ("isotropic", "scaled", "anisotropic")
 BOUNDARIES = ("reflect", "clip", "periodic")
 
 
-def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: ModuleType | None = None) -> Array:
+def diffusion(
+    z: Array,
+    noise: str = "scaled",
+    *,
+    cap: float | None = None,
+    floor: float | None = None,
+    xp: ModuleType | None = None,
+) -> Array:
     r"""Factor ``D(z)`` of the noise, elementwise, for the difference ``z = x - m`` to the consensus.
 
     Parameters
@@ -26,6 +33,9 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
     cap : float, optional
         Truncation: ``||z||_2`` (or ``|z_j|``) is replaced by its minimum with `cap`, in units of z, so that far
         particles are not thrown farther still.
+    floor : float, optional
+        ``||z||_2`` (or ``|z_j|``) is replaced by its maximum with `floor`, in units of z, so that particles go on
+        exploring where they have met.
     xp : module, optional
         Array namespace; inferred by default.
 
@@ -45,11 +55,11 @@ def diffusion(z: Array, noise: str = "scaled", *, cap: float | None = None, xp: 
     (array([5.]), array([1.]))
     """
     xp = get_namespace(z, xp=xp)
-    size, unit = diffusion_size(z, noise, cap, xp)
+    size, unit = diffusion_size(z, noise, cap, floor, xp)
     return size if unit == 1.0 else size * unit
 
 
-def diffusion_size(z: Array, noise: str, cap: float | None, xp: ModuleType) -> tuple[Array, float]:
+def diffusion_size(z: Array, noise: str, cap: float | None, floor: float | None, xp: ModuleType) -> tuple[Array, float]:
     """`diffusion` as an array and a number to multiply it by, which the caller may join with other numbers."""
     unit = 1.0
     if noise == "scaled":
@@ -60,7 +70,9 @@ def diffusion_size(z: Array, noise: str, cap: float | None, xp: ModuleType) -> t
         size = xp.abs(z)
     else:
         raise ValueError(f"noise={noise!r} is not one of {NOISES}")
-    return (size if cap is None else xp.minimum(size, cap)), unit
+    if cap is not None:
+        size = xp.minimum(size, cap)
+    return (size if floor is None else xp.maximum(size, floor)), unit
 
 
 def coordinate_noise(sigma: float, d: int, noise: str) -> tuple[float, int]:
@@ -107,6 +119,7 @@ def euler_maruyama_step(
     dt: Array | float = 0.1,
     noise: str = "scaled",
     cap: float | None = None,
+    floor: float | None = None,
     xp: ModuleType | None = None,
 ) -> Array:
     r"""One Euler-Maruyama step of the particle system towards the consensus.
@@ -123,7 +136,7 @@ def euler_maruyama_step(
         Independent standard normals B.
     lam, sigma, dt : float, or array broadcastable to (..., N, d)
         Drift, noise strength and step size.
-    noise, cap
+    noise, cap, floor
         The diffusion D, see `diffusion`.
     xp : module, optional
         Array namespace; inferred by default.
@@ -145,7 +158,7 @@ def euler_maruyama_step(
     """
     xp = get_namespace(x, normals, xp=xp)
     z = x - m
-    size, unit = diffusion_size(z, noise, cap, xp)
+    size, unit = diffusion_size(z, noise, cap, floor, xp)
     moved = normals * (size * (unit * sigma * dt**0.5))
     z *= -(lam * dt)
     moved += z

@@ -92,6 +92,7 @@ def move_particles(
     dt: float,
     noise: str,
     cap: float | None,
+    floor: float | None,
     boundary: str,
     horizon: float,
     seed: int = 0,
@@ -108,7 +109,7 @@ def move_particles(
         Consensus points.
     low, high : CuPy array of shape (d,)
         Bounds, finite; those at `horizon` or beyond count as none where the boundary is periodic.
-    lam, sigma, dt, noise, cap, boundary
+    lam, sigma, dt, noise, cap, floor, boundary
         As in the functions this stands for.
     seed, draw : int
         The normals are those of `random_numbers`.
@@ -131,9 +132,9 @@ def move_particles(
         out = cupy.empty_like(x)
         arguments = (
             x, m, low, high, given, out, cupy.int64(n_runs * n), cupy.int64(n), cupy.int32(d), dtype(lam * dt),
-            dtype(strength), dtype(math.inf if cap is None else cap), dtype(horizon),
-            cupy.int32(noise == "anisotropic"), cupy.int32(BOUNDARIES.index(boundary)), cupy.uint64(seed),
-            cupy.uint64(draw),
+            dtype(strength), dtype(math.inf if cap is None else cap), dtype(0.0 if floor is None else floor),
+            dtype(horizon), cupy.int32(noise == "anisotropic"), cupy.int32(BOUNDARIES.index(boundary)),
+            cupy.uint64(seed), cupy.uint64(draw),
         )  # fmt: skip
         _launch(_kernel("move_particles", dtype_name(x), lanes), n_runs * n * lanes, arguments)
     return out

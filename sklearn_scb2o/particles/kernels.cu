@@ -137,8 +137,8 @@ KERNEL fill_random(REAL* out, long long rows, int d, u64 seed, u64 draw, int nor
 // 1 anisotropic; given: normals B[rows][d], or NULL to draw them.
 KERNEL move_particles(
     const REAL* x, const REAL* m, const REAL* low, const REAL* high, const REAL* given, REAL* out, long long rows,
-    long long rows_per_run, int d, REAL drift, REAL strength, REAL cap, REAL horizon, int noise, int boundary, u64 seed,
-    u64 draw
+    long long rows_per_run, int d, REAL drift, REAL strength, REAL cap, REAL floor, REAL horizon, int noise, int boundary,
+    u64 seed, u64 draw
 ) {
     int groups = (d + PER_GROUP - 1) / PER_GROUP;
     int lane = (int)(THREAD % LANES), lanes = THREADS < LANES ? 1 : LANES;
@@ -153,6 +153,7 @@ KERNEL move_particles(
             norm = row_sum(norm);
             norm = IS_DOUBLE ? (REAL)sqrt((double)norm) : (REAL)sqrtf((float)norm);
             norm = norm < cap ? norm : cap;
+            norm = norm > floor ? norm : floor;
         }
         for (int g = lane; g < groups; g += lanes) {
             REAL normals[4];
@@ -164,6 +165,7 @@ KERNEL move_particles(
                 if (noise == 1) {
                     size = z < 0 ? -z : z;
                     size = size < cap ? size : cap;
+                    size = size > floor ? size : floor;
                 }
                 REAL b = given ? given[i * d + j] : normals[k];
                 out[i * d + j] = bounded(b * (size * strength) - drift * z + from[j], low[j], high[j], boundary, horizon);

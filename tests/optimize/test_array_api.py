@@ -94,6 +94,7 @@ KINDS = {
     "mini-batches": {"batch_size": 8},
     "isotropic": {"noise": "isotropic"},
     "anisotropic": {"noise": "anisotropic", "noise_cap": 0.5},
+    "floor": {"noise_floor": 0.2},
     "clip": {"boundary": "clip"},
     "periodic": {"boundary": "periodic"},
     "xi": {"xi": 10.0},

@@ -400,7 +400,7 @@ KINDS = {
     "none": {"selection": "none"},
     "gumbel": {"selector": "gumbel"},
     "tolerance": {"lower_tol": 0.1, "stagnation": 50},
-    "caps": {"lower_max": np.inf, "upper_max": 8, "noise_cap": 0.5},
+    "caps": {"lower_max": np.inf, "upper_max": 8, "noise_cap": 0.5, "noise_floor": 0.1},
     "tau": {"tau": 0.5, "alpha": np.float32(2.0), "beta": 0.3},
     "xi": {"xi": 10.0, "lam": 0.5, "sigma": 0.0, "dt": 1},
     "anisotropic": {"noise": "anisotropic", "boundary": "clip"},

@@ -12,7 +12,11 @@ COUNT = [0, -1, 1.5, 10.0, "10", np.nan, True, [10]]
 
 OUTSIDE = [
     *[(name, value, "inf)") for name in ("alpha", "tau", "xi", "lam", "dt", "noise_cap") for value in POSITIVE],
-    *[(name, value, "[0, inf)") for name in ("sigma", "lower_tol", "tol", "max_time") for value in NOT_NEGATIVE],
+    *[
+        (name, value, "[0, inf)")
+        for name in ("sigma", "noise_floor", "lower_tol", "tol", "max_time")
+        for value in NOT_NEGATIVE
+    ],
     *[("beta", value, "(0, 1]") for value in [*POSITIVE, 1.0000001, 2]],
     *[("n_particles", value, "at least 2") for value in [*COUNT, 1, None]],
     *[("n_runs", value, "at least 1") for value in [*COUNT, None]],
@@ -289,6 +293,30 @@ def test_noise_cap_limits_a_step(make):
 
 def test_noise_cap_that_is_never_reached_changes_nothing(make):
     assert same(advance(make(noise_cap=1e6), 5), advance(make(), 5))
+
+
+def test_noise_floor_keeps_particles_apart_that_have_met(make):
+    opt = make(noise="anisotropic", noise_floor=0.1, sigma=1.0, dt=0.25, x_scale=1.0, n_particles=500)
+    X = opt.ask()
+    opt.tell(np.zeros(500), np.zeros(500))
+    opt.inject(np.tile(opt.consensus, (500, 1)))
+    X = opt.ask()
+    opt.tell(np.zeros(500), np.zeros(500))
+    np.testing.assert_allclose((opt.ask() - X).std(axis=0), 0.1 * 0.25**0.5, rtol=0.1)
+
+
+def test_noise_floor_that_is_always_exceeded_changes_nothing(make):
+    assert same(advance(make(noise_floor=1e-12), 5), advance(make(), 5))
+
+
+def test_noise_floor_can_be_a_schedule(make):
+    def cooled(opt):
+        return 1.0 / opt.n_iter
+
+    once, always = make(noise_floor=cooled), make(noise_floor=1.0)
+    first = [advance(opt, 2) for opt in (once, always)]
+    assert same(*first)
+    assert not same(advance(once, 1), advance(always, 1))
 
 
 def test_without_noise_particles_approach_the_consensus_by_the_drift(make):

@@ -11,16 +11,16 @@ every_noise = pytest.mark.parametrize("noise", NOISES)
 every_boundary = pytest.mark.parametrize("boundary", BOUNDARIES)
 
 
-def step_by_loops(x, m, normals, lam, sigma, dt, noise, cap=math.inf):
+def step_by_loops(x, m, normals, lam, sigma, dt, noise, cap=math.inf, floor=0.0):
     moved = np.empty_like(x)
     for i in range(x.shape[0]):
         z = [x[i, j] - m[j] for j in range(x.shape[1])]
         norm = math.sqrt(sum(v * v for v in z))
         for j in range(x.shape[1]):
             size = {
-                "isotropic": min(norm, cap),
-                "scaled": min(norm, cap) / math.sqrt(x.shape[1]),
-                "anisotropic": min(abs(z[j]), cap),
+                "isotropic": max(min(norm, cap), floor),
+                "scaled": max(min(norm, cap), floor) / math.sqrt(x.shape[1]),
+                "anisotropic": max(min(abs(z[j]), cap), floor),
             }[noise]
             moved[i, j] = x[i, j] - lam * dt * z[j] + sigma * math.sqrt(dt) * size * normals[i, j]
     return moved
@@ -35,13 +35,13 @@ def swarm(N, d, seed=0):
 
 
 @every_noise
-@pytest.mark.parametrize("cap", [None, 0.7, 3.0])
+@pytest.mark.parametrize(("cap", "floor"), [(None, None), (0.7, None), (3.0, 2.0), (None, 1.0)])
 @pytest.mark.parametrize("d", [1, 2, 7])
-def test_step_agrees_with_plain_loops(xp, noise, cap, d):
+def test_step_agrees_with_plain_loops(xp, noise, cap, floor, d):
     x, m, normals = swarm(9, d)
-    expected = step_by_loops(x, m, normals, 0.8, 1.3, 0.07, noise, math.inf if cap is None else cap)
+    expected = step_by_loops(x, m, normals, 0.8, 1.3, 0.07, noise, math.inf if cap is None else cap, floor or 0.0)
     moved = euler_maruyama_step(
-        xp.array(x), xp.array(m), xp.array(normals), lam=0.8, sigma=1.3, dt=0.07, noise=noise, cap=cap
+        xp.array(x), xp.array(m), xp.array(normals), lam=0.8, sigma=1.3, dt=0.07, noise=noise, cap=cap, floor=floor
     )
     np.testing.assert_allclose(xp.numpy(moved), expected, rtol=1e-12, atol=1e-13)
 

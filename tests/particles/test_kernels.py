@@ -54,15 +54,16 @@ def random_numbers(library, dtype, rows, d, seed=7, draw=0, normal=True):
     return out
 
 
-def move(library, x, m, low, high, noise, boundary, cap=None, normals=None, seed=7, draw=3):
+def move(library, x, m, low, high, noise, boundary, cap=None, floor=None, normals=None, seed=7, draw=3):
     """`fused.move_particles` on the CPU, with lam = 0.8, sigma = 1.3, dt = 0.3 and that horizon."""
     real, (n_runs, n, d) = x.dtype.type, x.shape
     out = np.empty_like(x)
     strength = 1.3 * math.sqrt(0.3) / (math.sqrt(d) if noise == "scaled" else 1.0)
     call(
         library[x.dtype.name].move_particles, x, m, low, high, normals, out, np.int64(n_runs * n), np.int64(n),
-        np.int32(d), real(0.8 * 0.3), real(strength), real(math.inf if cap is None else cap), real(HORIZON),
-        np.int32(noise == "anisotropic"), np.int32(BOUNDARIES.index(boundary)), np.uint64(seed), np.uint64(draw),
+        np.int32(d), real(0.8 * 0.3), real(strength), real(math.inf if cap is None else cap), real(floor or 0.0),
+        real(HORIZON), np.int32(noise == "anisotropic"), np.int32(BOUNDARIES.index(boundary)), np.uint64(seed),
+        np.uint64(draw),
     )  # fmt: skip
     return out
 
@@ -77,10 +78,11 @@ def swarm(dtype, n_runs=2, n=50, d=5):
     return [v.astype(dtype) for v in (x, m, rng.standard_normal((n_runs, n, d)), low, high)]
 
 
-def reference(x, m, low, high, noise, boundary, cap, normals):
+def reference(x, m, low, high, noise, boundary, cap, floor, normals):
     """The array functions, in float64."""
     x, m, low, high, normals = (v.astype(float) for v in (x, m, low, high, normals))
-    moved = euler_maruyama_step(x, m[:, None, :], normals, lam=0.8, sigma=1.3, dt=0.3, noise=noise, cap=cap)
+    options = {"noise": noise, "cap": cap, "floor": floor}
+    moved = euler_maruyama_step(x, m[:, None, :], normals, lam=0.8, sigma=1.3, dt=0.3, **options)
     if boundary == "periodic":
         ends = np.where(low <= -HORIZON, -np.inf, low), np.where(high >= HORIZON, np.inf, high)
         moved, boundary = apply_boundary(moved, *ends, "periodic"), "clip"
@@ -90,11 +92,11 @@ def reference(x, m, low, high, noise, boundary, cap, normals):
 @each_dtype
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-@pytest.mark.parametrize("cap", [None, 0.4])
-def test_step_is_that_of_the_array_functions(compiled, dtype, noise, boundary, cap):
+@pytest.mark.parametrize(("cap", "floor"), [(None, None), (0.4, None), (None, 0.4)])
+def test_step_is_that_of_the_array_functions(compiled, dtype, noise, boundary, cap, floor):
     x, m, normals, low, high = swarm(dtype)
-    moved = move(compiled, x, m, low, high, noise, boundary, cap, normals)
-    expected = reference(x, m, low, high, noise, boundary, cap, normals)
+    moved = move(compiled, x, m, low, high, noise, boundary, cap, floor, normals)
+    expected = reference(x, m, low, high, noise, boundary, cap, floor, normals)
     np.testing.assert_allclose(moved, expected, rtol=0, atol=8 * RTOL[dtype])
     assert ((moved >= low) & (moved <= high)).all()
 
@@ -201,12 +203,13 @@ def test_step_on_gpu_is_that_of_the_array_functions(cupy, dtype, noise, boundary
         "dt": 0.3,
         "noise": noise,
         "cap": None,
+        "floor": None,
         "boundary": boundary,
         "horizon": HORIZON,
     }
     given = [cupy.asarray(v) for v in (x, m, low, high)]
     moved = fused.move_particles(*given, normals=cupy.asarray(normals), **options).get()
-    expected = reference(x, m, low, high, noise, boundary, None, normals)
+    expected = reference(x, m, low, high, noise, boundary, None, None, normals)
     np.testing.assert_allclose(moved, expected, rtol=0, atol=100 * math.sqrt(d) * RTOL[dtype])
 
 
@@ -220,6 +223,7 @@ def test_step_on_gpu_draws_the_random_numbers_of_its_counter(cupy, dtype, d):
         "dt": 0.3,
         "noise": "scaled",
         "cap": None,
+        "floor": None,
         "boundary": "clip",
         "horizon": HORIZON,
     }
