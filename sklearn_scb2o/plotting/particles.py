@@ -112,10 +112,12 @@ class ParticlesDisplay:
         ----------
         result : OptimizeResult or list of OptimizeResult
             One frame or several: results of `minimize` or an optimizer, or intermediate ones.
-        lower, upper, vectorized, args
+        lower, upper : callable
             The objectives, as for `minimize`.
         bounds : list of 2 pairs, or array of shape (2, 2), optional
             What is drawn of each coordinate. By default where the particles are.
+        vectorized, args
+            How the objectives are called, as for `minimize`.
         grid_resolution : int, at least 2
             Points of the grid along each coordinate. So many evaluations squared are made.
         coordinates : pair of int

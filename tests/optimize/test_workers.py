@@ -512,7 +512,6 @@ MAIN = """
     import multiprocessing
 
     from sklearn_scb2o import minimize
-from sklearn_scb2o.optimize import workers as workers_module
 from sklearn_scb2o.optimize.calls import Call
     from sklearn_scb2o.optimize.workers import make_pool
     from worker_cases import outcomes, points, values
@@ -553,7 +552,6 @@ ORPHANS = """
     import numpy as np
     from worker_cases import records
     from sklearn_scb2o import minimize
-from sklearn_scb2o.optimize import workers as workers_module
 from sklearn_scb2o.optimize.calls import Call
     from sklearn_scb2o.optimize.workers import make_pool
 
