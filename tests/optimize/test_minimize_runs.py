@@ -12,8 +12,8 @@ from sklearn_scb2o.optimize.parameters import Parameters
 from sklearn_scb2o.optimize.runs import best_of
 from sklearn_scb2o.particles import SELECTORS
 
-PARAMETERS = Parameters("soft", SELECTORS["logistic"], *["auto"] * 3, None, 1.0, "auto", 1.0, "scaled", None, "reflect",
-                        0.0, None, None)  # fmt: skip
+PARAMETERS = Parameters("soft", SELECTORS["logistic"], *["auto"] * 3, None, 1.0, "auto", 1.0, "scaled", None, 0.0,
+                        "reflect", 0.0, None, None)  # fmt: skip
 # little noise, so that the particles meet soon
 QUICK = {"max_iter": 100, "tol": 1e-2, "sigma": 0.5}
 CONVERGING = {**QUICK, "vectorized": True}

@@ -511,8 +511,7 @@ MAIN = """
     from concurrent.futures import ProcessPoolExecutor
     import multiprocessing
 
-    from sklearn_scb2o import minimize
-from sklearn_scb2o.optimize.calls import Call
+    from sklearn_scb2o.optimize.calls import Call
     from sklearn_scb2o.optimize.workers import make_pool
     from worker_cases import outcomes, points, values
 
@@ -551,8 +550,7 @@ ORPHANS = """
     import time
     import numpy as np
     from worker_cases import records
-    from sklearn_scb2o import minimize
-from sklearn_scb2o.optimize.calls import Call
+    from sklearn_scb2o.optimize.calls import Call
     from sklearn_scb2o.optimize.workers import make_pool
 
     path, seconds, asynchronous, timeout = sys.argv[1:]
