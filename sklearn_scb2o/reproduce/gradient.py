@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..baselines import sbgd, vpbgd
 from ..optimize import SCB2OOptimizer
 from ..problems import Problem, periodic_grid
+from .figures import plot_band, save_figure
 
 Floats = NDArray[np.float64]
 
@@ -203,9 +204,7 @@ def figure_gradient(curves: list[Curves], path: Path) -> None:
             color, dashes = styles[c.method]
             values = np.maximum(getattr(c, name), 1e-16)
             iterations = np.arange(len(values))
-            ax.plot(iterations, values.mean(axis=1), color=color, ls=dashes, lw=1.8, label=c.method)
-            ax.fill_between(iterations, values.min(axis=1), values.max(axis=1), color=color, alpha=0.15, lw=0)
+            plot_band(ax, iterations, values, alpha=0.15, color=color, ls=dashes, lw=1.8, label=c.method)
         ax.set(yscale="log", xlabel="iteration", title=title, xlim=(0, len(curves[0].upper) - 1))
     axes[0].legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path, dpi=150)

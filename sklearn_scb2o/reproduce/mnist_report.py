@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .figures import plot_band, save_figure
 from .mnist import Learning
 
 
@@ -76,10 +77,8 @@ def figure_mnist(curves: list[Learning], path: Path) -> None:
                 values = getattr(c, name)
                 color, dashes = colors.get(c.method, "black"), "--" if c.method == "no G" else "-"
                 epochs = np.arange(1, len(values) + 1)
-                ax.plot(epochs, values.mean(axis=1), color=color, ls=dashes, lw=1.5, label=c.method)
-                ax.fill_between(epochs, values.min(axis=1), values.max(axis=1), color=color, alpha=0.12, lw=0)
+                plot_band(ax, epochs, values, alpha=0.12, color=color, ls=dashes, lw=1.5, label=c.method)
             ax.set(xlabel="epoch", title=f"beta = {beta:g}: {label}")
         line[0].set_yscale("log")
     axes[0, 0].legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path, dpi=120)

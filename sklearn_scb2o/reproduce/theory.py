@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..particles import consensus_point, euler_maruyama_step, gibbs_weights, soft_selection
 from ..problems import circle
+from .figures import save_figure
 
 Array = NDArray[np.float64]
 
@@ -289,5 +290,4 @@ def figure_theory(curves: Sequence[ErrorCurve], path: Path) -> None:
         ax.set_xticks(curve.x, [f"{x:g}" if x >= 1 else f"1/{round(1 / x)}" for x in curve.x])
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.legend(fontsize=8, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path, dpi=150)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..optimize import SCB2OOptimizer
 from ..problems import Problem, circle, star
+from .figures import plot_band, save_figure
 
 STEPS = 600
 #: Mean L(c), G(c) - G*, distance of c to the solution, and spread, after 600 steps over 5 seeds, as the paper prints
@@ -174,9 +175,7 @@ def figure_2d(rows: list[Row], path: Path) -> None:
                 values = np.maximum(np.abs(getattr(row, name)), 1e-16)
                 color = "black" if row.method == "CB2O" else next(soft)
                 iterations = np.arange(1, len(values) + 1)
-                ax.plot(iterations, values.mean(axis=1), color=color, lw=1.5, label=row.method)
-                ax.fill_between(iterations, values.min(axis=1), values.max(axis=1), color=color, alpha=0.12, lw=0)
+                plot_band(ax, iterations, values, alpha=0.12, color=color, lw=1.5, label=row.method)
             ax.set(yscale="log", xlabel="iteration", title=f"{problem}: {label}")
     axes[0, 0].legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path, dpi=120)
