@@ -19,7 +19,7 @@ N_PARTICLES = 50
 #: Local searches after each swarm, and how far apart they start, in widths of the box.
 STARTS, APART = 5, 0.05
 #: Evaluations at most of a search by differences, times d + 1.
-DESCENT = 100
+DESCENT = 200
 #: L counts as lowest up to this part of its usual excess.
 SAME_LOWER = 1e-12
 #: Swarms in a row without a better answer, after which the search ends.
@@ -89,6 +89,11 @@ class Hybrid:
         good = np.flatnonzero(L.min() + self._tol >= L)
         return int(good[np.argmin(self._archive.upper[good])])
 
+    @property
+    def _rival(self) -> tuple[float, float]:
+        """L and G of the answer."""
+        return float(self._archive.lower[self._best]), float(self._archive.upper[self._best])
+
     def __iter__(self) -> Iterator[None]:
         """Run it; each turn is a search that has ended."""
         if not self._archive.d or not len(self._archive.z):
@@ -122,9 +127,7 @@ class Hybrid:
             yield
 
     def _by_models(self, start: Floats) -> None:
-        best = self._best
-        rival = (self._archive.lower[best], self._archive.upper[best])
-        search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)), rival=rival)
+        search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)), rival=self._rival)
         while (points := search.ask()) is not None:
             search.tell(*self._at(points))
         if not self._lower_tol:
@@ -133,7 +136,7 @@ class Hybrid:
     def _by_differences(self, start: Floats) -> None:
         self._allowed = DESCENT * (self._archive.d + 1)
         try:
-            descend(self._at, self._archive, start, self._lower_tol)
+            descend(self._at, self._archive, start, self._lower_tol, self._rival)
         except SpentError:
             if self._left <= 0:
                 raise

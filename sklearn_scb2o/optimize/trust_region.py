@@ -8,6 +8,7 @@ from collections import deque
 import numpy as np
 
 from .archive import HUGE, Archive, Floats, Integers
+from .quadratic import minimise_in_box
 
 #: Points count as near within this many radii of the centre, and as the same within this part of one.
 NEAR, SAME = 2.0, 0.1
@@ -231,42 +232,3 @@ class TrustRegionSearch:
             distances = np.abs(ends[:, None] - avoided).max(axis=2).min(axis=1)
             points.append(ends[np.argmax(distances)])
         return np.array(points).reshape(-1, d)
-
-
-def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
-    """A local minimiser of ``g s + s H s / 2`` in a box around 0, and the value there: Newton steps on an active set.
-
-    Parameters
-    ----------
-    slope, curvature : array of shape (d,), (d, d)
-        g and H; H may be indefinite.
-    low, high : array of shape (d,)
-        The box.
-
-    Examples
-    --------
-    >>> minimise_in_box(np.array([-1.0, -9.0]), np.diag([2.0, 2.0]), -np.ones(2), np.ones(2))
-    (array([0.5, 1. ]), -8.25)
-    """
-    step, value = np.zeros(len(slope)), 0.0
-    scale = float(np.abs(curvature).max() + np.abs(slope).max()) + 1e-300
-    for _ in range(60):
-        gradient = slope + curvature @ step
-        free = ~(((step <= low + 1e-15) & (gradient > 0)) | ((step >= high - 1e-15) & (gradient < 0)))
-        if not free.any() or np.abs(gradient[free]).max() < 1e-14 * np.abs(slope).max():
-            break
-        eigenvalues, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
-        direction = np.zeros(len(slope))
-        direction[free] = -axes @ ((axes.T @ gradient[free]) / np.maximum(np.abs(eigenvalues), 1e-12 * scale))
-        for halvings in range(30):
-            new = np.clip(step + 0.5**halvings * direction, low, high)
-            new_value = float(slope @ new + 0.5 * new @ curvature @ new)
-            if new_value < value:
-                break
-        else:
-            break
-        small = value - new_value < 1e-12 * abs(new_value)
-        step, value = new, new_value
-        if small:
-            break
-    return step, value
