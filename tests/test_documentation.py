@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import os
-import runpy
 import shutil
 import subprocess
 import sys
@@ -61,13 +60,6 @@ def test_a_page_that_says_something_else_than_its_code_prints_is_found(tmp_path)
     page.write_text("Text.\n\n```python\nx = 1\nprint(x)\n# 2\n```\n")
     with pytest.raises(AssertionError, match=r"page.md, line 5 prints\n1\n"):
         run_page(page)
-
-
-@pytest.mark.slow
-def test_example_that_the_gallery_does_not_run(monkeypatch, capsys):
-    pytest.importorskip("matplotlib").use("agg")
-    runpy.run_path(str(ROOT / "examples" / "plot_dask_cluster.py"), run_name="__main__")
-    assert "simulations in" in capsys.readouterr().out
 
 
 def test_api_reference_has_every_public_module():
