@@ -2,11 +2,15 @@
 
 import inspect
 import re
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 import sklearn_scb2o
+
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_processes
 
 project = "sklearn_scb2o"
 author = "The sklearn_scb2o developers"
@@ -23,6 +27,8 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+nitpicky = True  # a name that is written as a link must be one
+nitpick_ignore_regex = [("py:obj", r"(joblib|sklearn)\..+")]  # their sites are not asked
 default_role = "autolink"  # `name` in a docstring is a link where it names something, and code elsewhere
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -62,9 +68,10 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_(?!dask_cluster)",  # its workers cannot be started from here: a test runs it
+    "filename_pattern": "plot_",
     "nested_sections": False,
     "parallel": 2,
+    "reset_modules": ("matplotlib", "seaborn", "gallery_processes.start_by_spawn"),
     "download_all_examples": False,
     "reference_url": {"sklearn_scb2o": None},
     "show_memory": False,

@@ -31,7 +31,8 @@ class Page(HTMLParser):
 def dead_links(site: Path) -> list[str]:
     """The links within a site that lead nowhere, as "page: address"."""
     site = site.resolve()
-    pages = {path: Page(path) for path in sorted(site.rglob("*.html"))}
+    # the theme leaves a template of its own in _static
+    pages = {path: Page(path) for path in sorted(site.rglob("*.html")) if "_static" not in path.parts}
     dead = []
     for path, page in pages.items():
         for address in dict.fromkeys(page.addresses):
@@ -42,7 +43,7 @@ def dead_links(site: Path) -> list[str]:
             if target.is_dir():
                 target /= "index.html"
             known = target.is_file() and target.is_relative_to(site)
-            # anchors such as #L-10 are for scripts; those of files that are not pages cannot be known
+            # the anchors of a file that is not a page cannot be known
             if not known or (anchor and target in pages and unquote(anchor) not in pages[target].anchors):
                 dead.append(f"{path.relative_to(site)}: {address}")
     return dead
