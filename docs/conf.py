@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 from docutils import nodes
@@ -10,7 +11,7 @@ from latex2mathml.converter import convert
 
 import sklearn_scb2o
 
-sys.path.insert(0, str(Path(__file__).parent))  # for gallery_processes
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_hooks
 
 project = "sklearn_scb2o"
 author = "The sklearn_scb2o developers"
@@ -48,7 +49,7 @@ numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "sklearn_scb2o"
 html_math_renderer = "mathml"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(files("ziamath.fonts") / "STIXTwoMath-Regular.ttf")]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_favicon = "_static/icon.svg"
@@ -70,8 +71,9 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": "plot_",
     "nested_sections": False,
+    "within_subsection_order": "gallery_hooks.Order",
     "parallel": 2,
-    "reset_modules": ("matplotlib", "seaborn", "gallery_processes.start_by_spawn"),
+    "reset_modules": ("matplotlib", "seaborn", "gallery_hooks.start_by_spawn"),
     "download_all_examples": False,
     "reference_url": {"sklearn_scb2o": None},
     "show_memory": False,

@@ -34,21 +34,21 @@ copy = Path(folder.name, "external_program")
 shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*.scb2o*", "pendulum"))
 
 
-def call(*command):
-    print("$", " ".join(command))
+def scb2o(*arguments):
+    print("$ scb2o", *arguments)
+    command = [sys.executable, "-m", "sklearn_scb2o", *arguments]
     return subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True).stdout
 
 
 program, compiled = copy / "pendulum", shutil.which("make") and shutil.which("cc")
 if compiled:
-    call("make")
+    subprocess.run(["make", "--silent"], cwd=copy, check=True)
 else:
     program.write_text(f"#!{sys.executable} -IS\n{(source / 'pendulum.py').read_text()}")
     program.chmod(0o755)
 
-scb2o = (sys.executable, "-m", "sklearn_scb2o")
-call(*scb2o, "run", "problem.toml", "--max-evals", "2000" if compiled else "1000", "--no-progress")
-print(call(*scb2o, "report", "problem.toml", "--no-picture"))
+scb2o("run", "problem.toml", "--max-evals", "2000" if compiled else "1000", "--no-progress")
+print(scb2o("report", "problem.toml", "--no-picture"))
 
 # %%
 # The state of the run is a checkpoint of the optimizer, and can be looked at in Python. Mass and friction were searched
