@@ -74,7 +74,7 @@ def main():
             callback=keep,
             n_particles=50,
             beta=0.05,  # few lead: the designs that meet all requirements are a small part of the box
-            max_evals=1_000,
+            max_evals=600,
             lower_tol=1e-6,
             random_state=0,
         )
