@@ -46,6 +46,9 @@ autosummary_context = {
 autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False
 
+toc_object_entries_show_parents = "hide"
+smartquotes = False  # the quotes of code stay as they are
+
 html_theme = "pydata_sphinx_theme"
 html_title = "sklearn_scb2o"
 html_math_renderer = "mathml"
