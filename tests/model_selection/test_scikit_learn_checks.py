@@ -34,7 +34,7 @@ def test_scikit_learn_check(estimator, check):
 @parametrize_with_checks(
     [
         BilevelSearchCV(LogisticRegression(), upper="l1", lower_tol=0.0, **SMALL),
-        BilevelSearchCV(LinearRegression(), lower_tol=[0.01, 0.1], cv=2, max_fits=3, **SMALL),
+        BilevelSearchCV(LinearRegression(), lower_tol=[0.01, 0.1], cv=2, **SMALL),
         BilevelSearchCV(DecisionTreeClassifier(random_state=0), max_fits=10, **SMALL),
     ],
     expected_failed_checks=expected_failures,
