@@ -2,11 +2,16 @@
 
 import inspect
 import re
+import sys
+from importlib.resources import files
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 import sklearn_scb2o
+
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_hooks
 
 project = "sklearn_scb2o"
 author = "The sklearn_scb2o developers"
@@ -23,6 +28,8 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+nitpicky = True  # a name that is written as a link must be one
+nitpick_ignore_regex = [("py:obj", r"(joblib|sklearn)\..+")]  # their sites are not asked
 default_role = "autolink"  # `name` in a docstring is a link where it names something, and code elsewhere
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -39,10 +46,13 @@ autosummary_context = {
 autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False
 
+toc_object_entries_show_parents = "hide"
+smartquotes = False  # the quotes of code stay as they are
+
 html_theme = "pydata_sphinx_theme"
 html_title = "sklearn_scb2o"
 html_math_renderer = "mathml"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(files("ziamath.fonts") / "STIXTwoMath-Regular.ttf")]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_favicon = "_static/icon.svg"
@@ -62,9 +72,11 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_(?!dask_cluster)",  # its workers cannot be started from here: a test runs it
+    "filename_pattern": "plot_",
     "nested_sections": False,
+    "within_subsection_order": "gallery_hooks.Order",
     "parallel": 2,
+    "reset_modules": ("matplotlib", "seaborn", "gallery_hooks.start_by_spawn"),
     "download_all_examples": False,
     "reference_url": {"sklearn_scb2o": None},
     "show_memory": False,

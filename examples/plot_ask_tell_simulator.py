@@ -88,6 +88,10 @@ print(f"\nplain fit: misfit {misfit(fit.consensus):.4f}, distance to prior {dist
 assert misfit(result.x) < noise
 assert distance_to_prior(result.x) < distance_to_prior(fit.consensus)
 
+# %%
+# The data end a week after the lockdown has begun, and hardly say what it does: models that fit equally well differ in
+# what they expect, and the prior decides between them.
+
 later = np.arange(0, 61)
 plt.figure(figsize=(7, 4), layout="constrained")
 plt.plot(DAYS, data, "ko", label="observed")

@@ -49,7 +49,7 @@ def simulate(design):
     (_, product, waste), heat = reactor(design)
     violation = max(0.0, 0.75 - product) ** 2 + max(0.0, waste - 0.1) ** 2 + max(0.0, heat / 40.0 - 1.0) ** 2
     heating = mass * 1e-3 * (max(start, end) - 300.0)
-    return violation, (90.0 + 30.0 * hours + heating + 0.6 * mass) / (mass * product)
+    return violation, (90.0 + 30.0 * hours + heating + 0.6 * mass) / (mass * max(product, 0.01))
 
 
 # %%
@@ -73,7 +73,8 @@ def main():
             on_error="fail",
             callback=keep,
             n_particles=50,
-            max_evals=1_000,
+            beta=0.05,  # few lead: the designs that meet all requirements are a small part of the box
+            max_evals=600,
             lower_tol=1e-6,
             random_state=0,
         )

@@ -26,22 +26,29 @@ source = here / "external_program"
 print((source / "problem.toml").read_text())
 
 # %%
-# ``make`` and ``scb2o run problem.toml``, here in a copy of the folder. The program is started 2,000 times.
+# ``make`` and ``scb2o run problem.toml``, here in a copy of the folder. The program is started 2,000 times. Where there
+# is no C compiler, the same simulator in Python takes its place; it is slower, so that it is started 1,000 times.
 
 folder = tempfile.TemporaryDirectory()
 copy = Path(folder.name, "external_program")
 shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*.scb2o*", "pendulum"))
 
 
-def call(*command):
-    print("$", " ".join(command))
+def scb2o(*arguments):
+    print("$ scb2o", *arguments)
+    command = [sys.executable, "-m", "sklearn_scb2o", *arguments]
     return subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True).stdout
 
 
-scb2o = (sys.executable, "-m", "sklearn_scb2o")
-call("make")
-call(*scb2o, "run", "problem.toml", "--max-evals", "2000", "--no-progress")
-print(call(*scb2o, "report", "problem.toml", "--no-picture"))
+program, compiled = copy / "pendulum", shutil.which("make") and shutil.which("cc")
+if compiled:
+    subprocess.run(["make", "--silent"], cwd=copy, check=True)
+else:
+    program.write_text(f"#!{sys.executable} -IS\n{(source / 'pendulum.py').read_text()}")
+    program.chmod(0o755)
+
+scb2o("run", "problem.toml", "--max-evals", "2000" if compiled else "1000", "--no-progress")
+print(scb2o("report", "problem.toml", "--no-picture"))
 
 # %%
 # The state of the run is a checkpoint of the optimizer, and can be looked at in Python. Mass and friction were searched
@@ -52,7 +59,7 @@ result = optimizer.result
 length, mass, friction = result.x[0], *np.exp(result.x[1:])
 print(f"length {length:.3f} m, mass {mass:.3f} kg, friction {friction:.4f} N m s, ratio {friction / mass:.4f}")
 assert abs(length - 1.2) < 0.02
-assert abs(friction / mass - 0.125) < 0.01
+assert abs(friction / mass - 0.125) < (0.01 if compiled else 0.03)
 
 # %%
 # The particles at the end, above misfit and price of pendulums of the length that was found: those in the black valley
@@ -61,7 +68,7 @@ assert abs(friction / mass - 0.125) < 0.01
 
 def simulate(x):
     arguments = (x[0], *np.exp(x[1:]))
-    answer = json.loads(subprocess.check_output([copy / "pendulum", copy / "record.txt", *map(str, arguments)]))
+    answer = json.loads(subprocess.check_output([program, copy / "record.txt", *map(str, arguments)]))
     return answer["misfit"], answer["price"]["total"]
 
 
@@ -71,7 +78,7 @@ display = ParticlesDisplay.from_result(
     simulate,
     None,
     box[1:],
-    grid_resolution=50,
+    grid_resolution=50 if compiled else 20,
     coordinates=(1, 2),
     lower_tol=0.01,
     names=("log mass", "log friction"),

@@ -1,4 +1,10 @@
-"""Derivative-free bi-level optimization: minimise an upper objective over the minimisers of a lower one."""
+"""Derivative-free bi-level optimization: minimise an upper objective over the minimisers of a lower one.
+
+- `minimize`: of Python functions; `SCB2OOptimizer`: the same with the loop in the caller's hands.
+- `minimize_nested`, `NestedOptimizer`: problems whose lower level has a parameter.
+- `BilevelSearchCV`: among the scikit-learn models that train equally well, the one that is best in another respect.
+- `plotting`: pictures of results. `problems`, `baselines`, `theory`, `particles`: for those who study the method.
+"""
 
 import importlib
 import typing

@@ -97,10 +97,10 @@ def almost_sure_rate(sigma: float, d: int, lam: float, dt: float = 0.0, *, noise
 
     .. math:: 2 \lambda - (k - 2) s^2
 
-    with s and k of `coordinate_noise`: ``2 lam - (d - 2) sigma^2`` for isotropic, ``2 lam - (1 - 2/d) sigma^2`` for
-    scaled, ``2 lam + sigma^2`` for anisotropic noise. For steps it is ``2 / dt`` times `contraction_rate`, which
-    decides whether a swarm contracts and is what the optimizer warns about: few particles never see the rare paths
-    that dominate the mean square.
+    with s and k of `sklearn_scb2o.particles.coordinate_noise`: ``2 lam - (d - 2) sigma^2`` for isotropic,
+    ``2 lam - (1 - 2/d) sigma^2`` for scaled, ``2 lam + sigma^2`` for anisotropic noise. For steps it is ``2 / dt``
+    times `sklearn_scb2o.particles.contraction_rate`, which decides whether a swarm contracts and is what the optimizer
+    warns about: few particles never see the rare paths that dominate the mean square.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from program_cases import write_problem
 
 from sklearn_scb2o import __version__
 from sklearn_scb2o.__main__ import main
-from sklearn_scb2o.command_line import read_problem
+from sklearn_scb2o.command_line import demonstration, read_problem
 from sklearn_scb2o.command_line.problem_file import ACCEPTED
 from sklearn_scb2o.reproduce import PAPER_2D, figure_2d, run_2d, table_2d
 
@@ -80,10 +80,17 @@ def test_the_experiment_that_needs_torch_says_how_to_install_it(monkeypatch, cap
 
 
 @pytest.mark.slow
-def test_demonstration_runs_as_a_module_and_prints_no_progress_bar_to_a_file():
-    done = subprocess.run([sys.executable, "-m", "sklearn_scb2o"], capture_output=True, text=True, check=True)
-    assert "star" in done.stdout
-    assert done.stderr == ""
+def test_demonstration_prints_two_tables_and_no_progress_bar_to_a_file(monkeypatch, capsys):
+    monkeypatch.setattr(demonstration, "DEMO_SEEDS", 2)
+    assert main([]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("star") >= 2
+    assert printed.err == ""
+
+
+def test_commands_run_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "sklearn_scb2o", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, f"sklearn_scb2o {__version__}", "")
 
 
 # -- programs that are not Python --------------------------------------------------------------------------------

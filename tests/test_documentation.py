@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import os
-import runpy
+import re
 import shutil
 import subprocess
 import sys
@@ -12,11 +12,19 @@ from types import FunctionType
 
 import pytest
 from code_blocks import BLOCK, run_page
+from site_links import dead_links
 from test_project import PUBLIC
 
 ROOT = Path(__file__).parents[1]
 FAST = ("README.md", "getting_started.md")
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in p.parts)]
+SHOWN_BY_THEMSELVES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *ROOT.glob("examples/*/*.md"),
+]
+DEAD = ["../a.html#bottom", "picture.png", "../.."]
 MODULES = [*PUBLIC, "sklearn_scb2o.theory"]
 
 # examples are counted and run elsewhere; a type, an extended summary or "See also" is not always worth a line, and the
@@ -63,11 +71,20 @@ def test_a_page_that_says_something_else_than_its_code_prints_is_found(tmp_path)
         run_page(page)
 
 
-@pytest.mark.slow
-def test_example_that_the_gallery_does_not_run(monkeypatch, capsys):
-    pytest.importorskip("matplotlib").use("agg")
-    runpy.run_path(str(ROOT / "examples" / "plot_dask_cluster.py"), run_name="__main__")
-    assert "simulations in" in capsys.readouterr().out
+@pytest.mark.parametrize("page", SHOWN_BY_THEMSELVES, ids=lambda page: page.name)
+def test_links_of_a_page_that_is_read_in_the_repository_name_files(page):
+    links = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_links_of_the_site_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b/c.html#end">c</a><a href="https://x.org/y">y</a>')
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "c.html").write_text('<p id="end"><a href="../a.html#top"></a><a href="#end"></a>')
+    assert dead_links(tmp_path) == []
+    (tmp_path / "b" / "c.html").write_text('<a href="../a.html#bottom"></a><img src="picture.png"><a href="../.."></a>')
+    assert dead_links(tmp_path) == ["a.html: b/c.html#end", *(f"b/c.html: {link}" for link in DEAD)]
 
 
 def test_api_reference_has_every_public_module():

@@ -130,7 +130,7 @@ def test_a_small_optimal_value_is_judged_by_its_absolute_error():
 @pytest.mark.parametrize(("suite", "name"), ALL)
 def test_descents_from_many_starts_find_no_better_point(suite, name):
     problem = dataclasses.replace(get_problem(suite, name), observe=None)
-    recorder, rng = Recorder(problem, 3000, seed=1, told=True), np.random.default_rng(1)
+    recorder, rng = Recorder(problem, 1500, seed=1, told=True), np.random.default_rng(1)
     m = problem.exact(solutions(problem)).equalities.shape[1]
     near = (solutions(problem)[0] - recorder.low) / recorder.widths
     with contextlib.suppress(BudgetSpent):

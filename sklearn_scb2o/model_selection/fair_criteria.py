@@ -107,7 +107,7 @@ class _GroupCriterion(_Criterion, ABC):
         y : array-like of shape (n_samples,)
             True labels or targets.
         sensitive_features : array-like of shape (n_samples,), default=None
-            Group of each row; must be given if `sensitive` is None, and only then.
+            Group of each row; must be given if ``sensitive`` is None, and only then.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights.
 
@@ -152,9 +152,9 @@ class WorstGroupLoss(_GroupCriterion):
     Raises
     ------
     ValueError
-        If `loss` is unknown; on a call also if no groups are given or they are given twice, and as the metric.
+        If ``loss`` is unknown; on a call also if no groups are given or they are given twice, and as the metric.
     TypeError
-        If `sensitive` is of another type, or is a name and X has no named columns.
+        If ``sensitive`` is of another type, or is a name and X has no named columns.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class DemographicParityGap(_GroupCriterion):
     ValueError
         On a call, if no groups are given or they are given twice, and as the metric.
     TypeError
-        If `sensitive` is of another type, or is a name and X has no named columns.
+        If ``sensitive`` is of another type, or is a name and X has no named columns.
 
     References
     ----------
@@ -237,7 +237,7 @@ class EqualizedOddsGap(_GroupCriterion):
     ValueError
         On a call, if no groups are given or they are given twice, and as the metric.
     TypeError
-        If `sensitive` is of another type, or is a name and X has no named columns.
+        If ``sensitive`` is of another type, or is a name and X has no named columns.
 
     References
     ----------

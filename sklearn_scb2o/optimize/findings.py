@@ -79,7 +79,19 @@ class Findings:
 
     @property
     def result(self) -> Result:
-        """Everything found so far, as `build_result` describes it."""
+        """Everything found so far.
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            ``x``, ``fun`` (G there) and ``lower_fun`` (L there): the consensus point, or the best point evaluated where
+            that is known to be at least as good in both. Values of the consensus are NaN until `tell_consensus`.
+            ``consensus`` and ``best``: each with ``x``, ``lower``, ``upper``. ``population``: the same of the last
+            batch. ``nit``, ``nfev_lower``, ``nfev_upper``, ``nfev`` (the larger of the two), ``n_failed``: counts.
+            ``success``: whether the particles have met; ``status``, ``message``: a number and a text that say more.
+            ``history``: by name, an array with a number for each iteration. With R > 1 runs, points, values and counts
+            have a leading axis R.
+        """
         return build_result(self._reasons(4), self._state, self._swarm.points)
 
     def intermediate_result(self) -> Result:

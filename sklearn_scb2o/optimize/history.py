@@ -35,6 +35,9 @@ class History:
         self._written = 0
         self._recent: list[tuple[Any, ...]] = []  # rows not yet in the array: one by one, writing them takes longer
 
+    def __repr__(self) -> str:
+        return f"History(n_iter={self._written + len(self._recent)}, columns={COLUMNS})"
+
     @classmethod
     def from_table(cls, table: NDArray[np.float64], measure: Callable[[Moments], Any]) -> History:
         """The history whose `table` this is."""

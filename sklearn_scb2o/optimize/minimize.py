@@ -61,7 +61,7 @@ def minimize(
 ) -> OptimizeResult:
     r"""Minimise an upper objective G over the minimisers of a lower objective L.
 
-    .. math:: \min_x G(x) \quad\text{over}\quad x \in \arg\min L
+    .. math:: \min_x G(x) \quad\text{over}\quad x \in \operatorname{argmin} L
 
     Both functions are black boxes and may be nonconvex, nonsmooth and discontinuous; no derivatives are used.
 

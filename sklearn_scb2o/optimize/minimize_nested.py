@@ -37,7 +37,7 @@ def minimize_nested(
 ) -> OptimizeResult:
     r"""Minimise G over phi and theta, where theta must be a minimiser of a lower objective that depends on phi.
 
-    .. math:: \min_{\phi, \theta} G(\phi, \theta) \quad\text{over}\quad \theta \in \arg\min L(\phi, \cdot)
+    .. math:: \min_{\phi, \theta} G(\phi, \theta) \quad\text{over}\quad \theta \in \operatorname{argmin} L(\phi, \cdot)
 
     Where ``L(phi, .)`` has several minimisers, the one with the smallest G counts (the optimistic problem). Both
     functions are black boxes and may be nonconvex, nonsmooth and discontinuous; no derivatives are used.

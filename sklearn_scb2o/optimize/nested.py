@@ -26,7 +26,7 @@ _NOTHING_ASKED = "without a pending batch: call ask() first, evaluate the pairs 
 class NestedOptimizer:
     r"""Derivative-free optimization of problems whose lower level depends on outer variables phi.
 
-    .. math:: \min_{\phi, \theta} G(\phi, \theta) \quad\text{over}\quad \theta \in \arg\min L(\phi, \cdot)
+    .. math:: \min_{\phi, \theta} G(\phi, \theta) \quad\text{over}\quad \theta \in \operatorname{argmin} L(\phi, \cdot)
 
     For each phi, SCB2O over theta approximates a best response, the minimiser of ``L(phi, .)`` with the smallest G;
     consensus-based optimization over phi minimises G there. All inner problems of an outer iteration are solved

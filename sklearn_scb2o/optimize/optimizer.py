@@ -43,6 +43,7 @@ class SCB2OOptimizer(Savable):
 
     The caller owns the loop: `ask` for a batch of points, evaluate them, `tell` the values. By default alpha, tau
     and sigma adapt, and the result does not depend on the units of L and G; `from_paper` fixes the paper's constants.
+    A parameter that may be callable is a schedule: it is called with the optimizer before each iteration.
 
     Parameters
     ----------
@@ -52,44 +53,44 @@ class SCB2OOptimizer(Savable):
     x0 : array of shape (d,), (k, d) with k <= N, (R, N, d), or a result of this optimizer, optional
         Start: these points enter the first population (of a result: its population), the rest is drawn uniformly in
         the box, or normally about the mean of x0 where there are no bounds.
-    n_particles : int, at least 2
-        N.
-    n_runs : int
+    n_particles : int, at least 2, default=100
+        The number N of particles, which are the points of a batch.
+    n_runs : int, default=1
         R independent runs advanced together; arrays then have a leading axis R.
-    selection : {"soft", "hard", "none"}
+    selection : {"soft", "hard", "none"}, default="soft"
         SCB2O, CB2O (hard quantile), CBO (no lower level: every particle is selected).
-    selector : {"logistic", "gumbel"} or Selector
-        The function psi.
-    alpha : "auto", positive float, or callable
+    selector : {"logistic", "gumbel"} or Selector, default="logistic"
+        The function psi, which increases from 0 to 1.
+    alpha : "auto", positive float, or callable, default="auto"
         Inverse temperature in units of 1/G. "auto": the particle at three fifths of the ranks of G inside the quantile
         has the weight exp(-2) of the best one.
-    beta : "auto", float in (0, 1], or callable
-        Quantile level. "auto": 0.05 d, between 0.1 and 0.25.
-    tau : "auto", positive float, or callable
+    beta : "auto", float in (0, 1], or callable, default="auto"
+        Quantile level, the share of the particles that L selects. "auto": 0.05 d, between 0.1 and 0.25.
+    tau : "auto", positive float, or callable, default="auto"
         Softness of the selection in units of L. "auto": 0.05 of the spread of the values inside the quantile.
     xi : positive float or callable, optional
         The paper's sharpness, ``xi = 1 / (tau alpha)``, instead of tau.
-    lam : positive float or callable
-        Drift.
-    sigma : "auto", non-negative float, or callable
-        Noise. "auto": such that the swarm contracts almost surely by exp(-0.06 / d^0.3) per iteration.
-    dt : positive float or callable
+    lam : positive float or callable, default=1
+        Strength of the drift to the consensus point.
+    sigma : "auto", non-negative float, or callable, default="auto"
+        Strength of the noise. "auto": such that the swarm contracts almost surely by exp(-0.06 / d^0.3) per iteration.
+    dt : positive float or callable, default=0.8
         Step size.
-    noise : {"scaled", "isotropic", "anisotropic"}
+    noise : {"scaled", "isotropic", "anisotropic"}, default="scaled"
         Diffusion D(z): ``||z|| / sqrt(d)``, ``||z||`` (the paper's), or ``diag(z)``.
     noise_cap : positive float, optional
         Truncated noise: D is at most this, in units of `x_scale`.
-    noise_floor : non-negative float or callable
+    noise_floor : non-negative float or callable, default=0
         D is at least this: steady re-excitation, with which particles that have met go on exploring.
     batch_size : int, optional
         Ask for a random part of the particles at a time, of this size; the others rest. All by default.
-    boundary : {"reflect", "clip", "periodic"}
-        What happens to a particle that a step carries out of the box.
-    lower_tol : float
+    boundary : {"reflect", "clip", "periodic"}, default="reflect"
+        A particle that a step carries out of the box is reflected, put on the bound, or let in on the other side.
+    lower_tol : float, default=0
         L is replaced by ``max(L, L_best + lower_tol)``: points so close to the best value count as minimisers.
     lower_max, upper_max : float, optional
         Values above are clipped to these.
-    x_scale : "auto", positive float or array of shape (d,)
+    x_scale : "auto", positive float or array of shape (d,), default="auto"
         Width of the search in each coordinate, rounded to a power of two; noise is isotropic in x / x_scale. "auto":
         the width of the box, or ``max(1, |x0|)``.
     x_opt : array of shape (d,), optional
@@ -98,11 +99,11 @@ class SCB2OOptimizer(Savable):
         Limits that `stop` reports: iterations; evaluations of L per run, which the next batch would exceed.
     max_time : float, optional
         Limit in seconds since the first `ask`.
-    tol : float
+    tol : float, default=1e-8
         `stop` reports a mean spread below ``tol`` times the first one.
     stagnation : int, optional
         `stop` reports a consensus that has moved by less than ``tol`` times the first spread in so many iterations.
-    max_failed_batches : int
+    max_failed_batches : int, default=10
         So many batches in a row whose evaluations all fail are an error.
     dtype : {"float64", "float32"} or dtype, optional
         Type of positions and values; that of a floating x0, else float64.
@@ -133,9 +134,8 @@ class SCB2OOptimizer(Savable):
     Notes
     -----
     On array libraries other than NumPy `ask` and `tell` queue work on the device and do not wait for it, once every
-    run has a consensus. Failed batches are looked at every 64 iterations, and by `stop` and `result`, which wait:
-    call `stop` every so many iterations where an iteration takes less than a millisecond. The history comes to the
-    host when it is read. Values that are told as arrays of the library, on the device, stay there.
+    run has a consensus. Failed batches are looked at every 64 iterations, and by `stop` and `result`, which wait: call
+    `stop` every so many iterations where they are fast. The history comes to the host when it is read.
 
     References
     ----------

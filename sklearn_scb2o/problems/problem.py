@@ -28,7 +28,7 @@ class Problem:
     x_opt : array of shape (d,)
         The solution.
     upper_opt, lower_opt : float
-        G and L there; `lower_opt` is the minimum of L.
+        G and L there; ``lower_opt`` is the minimum of L.
     lower_grad, upper_grad : callable or None
         Gradients, shape (..., d) to (..., d), where they exist (almost everywhere).
 

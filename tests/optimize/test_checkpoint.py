@@ -353,7 +353,7 @@ def test_damaged_files_are_errors_or_right(path):
 
 @pytest.mark.slow
 def test_many_damaged_files_are_errors_or_right(path):
-    fuzz(path, 10_000)
+    fuzz(path, 3_000)
 
 
 KILLS = """

@@ -331,7 +331,7 @@ def test_damaged_journals_are_errors_or_right_as_far_as_they_go(path):
 
 @pytest.mark.slow
 def test_many_damaged_journals_are_errors_or_right_as_far_as_they_go(path):
-    fuzz(path, 10_000)
+    fuzz(path, 3_000)
 
 
 # -- pools -----------------------------------------------------------------------------------------------------------

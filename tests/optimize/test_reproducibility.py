@@ -325,9 +325,8 @@ print(digest.hexdigest())
 @pytest.mark.slow
 def test_run_does_not_depend_on_the_number_of_threads():
     digests = []
-    for threads in ("1", "2", None):
-        env = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
-        env.update({} if threads is None else {"OMP_NUM_THREADS": threads})
+    for threads in ("1", "2"):
+        env = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True)
         digests.append(done.stdout.strip())
     assert len(digests[0]) == len(hashlib.sha256().hexdigest())

@@ -121,21 +121,21 @@ def reference_weights(L, beta, tau, selector_name):
 # --- soft quantile: accuracy
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(problems())
 def test_logistic_weights_have_mean_beta(problem):
     L, beta, tau = problem
     assert abs(mean_weight(soft_selection(L, beta, tau)) - beta) <= 1e-12 * beta
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(problems(plain_values))
 def test_logistic_weights_have_mean_beta_for_arbitrary_floats(problem):
     L, beta, tau = problem
     assert abs(mean_weight(soft_selection(L, beta, tau)) - beta) <= 1e-12 * beta
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(problems())
 def test_gumbel_weights_have_mean_beta(problem):
     L, beta, tau = problem
@@ -143,7 +143,7 @@ def test_gumbel_weights_have_mean_beta(problem):
 
 
 @both_selectors
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problem=problems(lowest=1e-9))
 def test_small_beta_is_met_to_rounding_of_one(selector, problem):
     L, beta, tau = problem
@@ -153,7 +153,7 @@ def test_small_beta_is_met_to_rounding_of_one(selector, problem):
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(problems())
 def test_logistic_weights_have_mean_beta_in_float32(problem):
     L, beta, tau = problem
@@ -165,7 +165,7 @@ def test_logistic_weights_have_mean_beta_in_float32(problem):
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(problems())
 def test_gumbel_weights_have_mean_beta_in_float32(problem):
     L, beta, tau = problem
