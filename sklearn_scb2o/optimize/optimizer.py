@@ -312,14 +312,16 @@ class SCB2OOptimizer(Savable):
                     f"ask() while {state.tickets.n_out} points are out: tell() them first, or go on with ask(n)"
                 )
             state.tickets = None
+        x = None
         if not state.pending:
             if not state.moved:
-                self._swarm.advance(state, self._schedules.step(self))
+                x = self._swarm.advance(state, self._schedules.step(self))
             if state.injected:
+                x = None
                 self._swarm.place(state, np.concatenate(state.injected, axis=1))
                 state.injected = []
             state.pending = state.moved = True
-        return self._unbatched(self._swarm.to_user(state.batch))
+        return self._unbatched(self._swarm.to_user(state.batch) if x is None else x)
 
     def needs_upper(self, L: Any, *, ids: Any = None) -> Array:
         """Rows of the pending batch whose upper value can matter, given the lower values.

@@ -27,12 +27,12 @@ from ..particles import fused
 from ..particles.backend import Array, dtype_name
 from .values import seed_sequence
 
-_CHUNK = 65536  # numbers per generator of NumPy
+CHUNK = 65536  #: numbers of a population per generator of NumPy
 
 
 def rows_per_stream(d: int) -> int:
     """Rows of a population that share a generator of NumPy."""
-    return max(1, _CHUNK // d)
+    return max(1, CHUNK // d)
 
 
 class Streams:
