@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit
 
 from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
@@ -77,31 +78,20 @@ def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
     if k == N or N > SHORT or L.dtype.char != "d":
         return None
     order = L.argsort(None)
-    lower = L.take(order).tolist()
+    ordered = L.take(order)
+    lower = ordered.tolist()
     at, after = lower[k - 1], lower[k]
     tau = max(TAU_FRACTION * (at - lower[0]), TINY)
     gap = (after - at) / tau
     if not (gap < _WIDEST and lower[0] > -HUGE and lower[-1] < HUGE):
         return None
-    z = [(v - at) / tau for v in lower[: bisect_right(lower, after + _FAR * tau)]]
+    z = (ordered[: bisect_right(lower, after + _FAR * tau)] - at) / tau
     s = solve_offset_of_floats(z, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
     if s is None:
         return None
-    log_eta = _log_weights(s, z, _LOG_EPS + min(0.0, math.log(beta * N)))
-    return RankingOfOne(order, bisect_right(lower, at), log_eta, at, k, tau)
-
-
-def _log_weights(s: float, z: list[float], cut: float) -> list[float]:
-    """``log psi(s - z)`` of the logistic selector, z in order, up to where it falls to `cut`."""
-    logs: list[float] = []
-    exp, log1p, add = math.exp, math.log1p, logs.append
-    for v in z:
-        u = s - v
-        log_psi = u - log1p(exp(u)) if u < 0.0 else -log1p(exp(-u))
-        if log_psi <= cut:
-            break
-        add(log_psi)
-    return logs
+    log_eta = log_expit(s - z)
+    log_eta = log_eta[: np.count_nonzero(log_eta > _LOG_EPS + min(0.0, math.log(beta * N)))]
+    return RankingOfOne(order, bisect_right(lower, at), log_eta.tolist(), at, k, tau)
 
 
 def _alpha_from_rank(ordered: list[float], rank: int) -> float:
