@@ -24,13 +24,14 @@ from ..particles import apply_boundary, euler_maruyama_step, fused
 from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total, scale_rows
 from ..particles.dynamics import diffusion_size
 from .box import Box, horizon
-from .streams import CHUNK, CupyStreams, Streams, draw_normals, rows_per_stream
+from .streams import CHUNK, CupyStreams, NumpyStreams, Streams, rows_per_stream
 
 Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
 
 _WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
 _THREADED = 131072  # numbers from which on several threads move them
 _SHARES = 8  # parts of a run that threads take in turns
+_SMALL = 2048  # numbers up to which treating all takes no longer than picking some out
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
 
@@ -88,7 +89,8 @@ def move(
         The moved particles, on NumPy `y` itself, and their moments about m.
     """
     if xp is np:
-        return y, _move_in_place(y, m, streams.generators, low, high, step, scale, user)  # type: ignore[attr-defined]
+        assert isinstance(streams, NumpyStreams)
+        return y, _move_in_place(y, m, streams, low, high, step, scale, user)
     lam, sigma, dt, noise, cap, floor, boundary = step
     if isinstance(streams, CupyStreams) and _has_kernels(dtype_name(y)):
         y = fused.move_particles(
@@ -117,7 +119,7 @@ def _has_kernels(dtype: str) -> bool:
 
 
 def _move_in_place(
-    y: Array, m: Array, streams: Generators, low: Array, high: Array, step: Step, scale: Array, user: Array | None
+    y: Array, m: Array, streams: NumpyStreams, low: Array, high: Array, step: Step, scale: Array, user: Array | None
 ) -> Moments:
     """`move` on NumPy; its second result."""
     target = m[:, None, :]
@@ -127,13 +129,14 @@ def _move_in_place(
         return _move_at_once(y, target, streams, low, high, step, scale, user)
     shares = _shares(*y.shape)
     threads = _n_threads() if y.size >= _THREADED and len(shares) > 1 else 1
+    generators = streams.generators
     first = y[shares[0][0].runs, shares[0][0].rows, :]  # no block is larger
     buffers = [np.empty((1 if user is not None else 2, *first.shape), y.dtype) for _ in range(threads)]
 
     def move_share(share: Share) -> Moments:
         buffer = buffers.pop()
         try:
-            return _move_share(share, y, target, streams, low, high, step, scale, user, buffer)
+            return _move_share(share, y, target, generators, low, high, step, scale, user, buffer)
         finally:
             buffers.append(buffer)
 
@@ -158,14 +161,18 @@ def block_rows(x: Array, n: int) -> NDArray[Any]:
 
 
 def _move_at_once(
-    y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step, scale: Array, user: Array | None
+    y: Array,
+    target: Array,
+    streams: NumpyStreams,
+    low: Array,
+    high: Array,
+    step: Step,
+    scale: Array,
+    user: Array | None,
 ) -> Moments:
     """Move a population that fits one block: the same as `_move_share`, without the planning."""
-    if len(streams) == 1:
-        normals = streams[0][0].standard_normal(y.shape, y.dtype)
-    else:
-        normals = draw_normals(streams, y.shape, y.dtype)
     n = y.shape[1]
+    normals = streams.next_normals(y.shape)
     m = target.repeat(n, 1)
     z = np.subtract(y, m, out=user)
     sums = _step_in_place(y, m, normals, z, low[:, :n], high[:, :n], step)
@@ -175,7 +182,7 @@ def _move_at_once(
 
 
 def _move_share(
-    share: Share, y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step, scale: Array,
+    share: Share, y: Array, target: Array, generators: Generators, low: Array, high: Array, step: Step, scale: Array,
     user: Array | None, buffer: Array,
 ) -> Moments:  # fmt: skip
     """Move blocks of the same runs one after the other; the sum of their moments."""
@@ -189,7 +196,7 @@ def _move_share(
         center, lowest, highest = m[:, :n], low[:, :n], high[:, :n]
         normals = buffer[0, :n_runs, :n]
         for r in range(n_runs):
-            streams[runs.start + r][stream].standard_normal(None, y.dtype, normals[r])
+            generators[runs.start + r][stream].standard_normal(None, y.dtype, normals[r])
         z = np.subtract(x, center, out=buffer[1, :n_runs, :n] if user is None else user[runs, rows, :])
         sums = _added(sums, _step_in_place(x, center, normals, z, lowest, highest, step))
         if user is not None:  # while it is in the cache
@@ -219,18 +226,25 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     z *= 1.0 - lam * dt
     z += normals
     np.add(z, m, out=x)
-    outside = x < low
-    outside |= x > high
-    (index,) = outside.reshape(-1).nonzero()
-    if len(index):
-        lowest, highest = (
-            end[0, 0, 0] if end.size == 1 else end[0, 0].take(index % x.shape[-1]) for end in (low, high)
-        )
-        x.put(index, _into_box(x.take(index), lowest, highest, boundary, np))
+    if x.size <= _SMALL:
+        x[...] = _into_box(x, low, high, boundary, np)
+    else:
+        _bring_back(x, low, high, boundary)
     np.subtract(x, m, out=z)
     np.multiply(z, z, out=normals)
     ones = _ones(z.shape[1], z.dtype)
     return Moments(np.matmul(ones, z)[:, 0, :], np.matmul(ones, normals)[:, 0, :])
+
+
+def _bring_back(x: Array, low: Array, high: Array, boundary: str) -> None:
+    """`_into_box` in place, for those coordinates that are outside."""
+    outside = x < low
+    outside |= x > high
+    (index,) = outside.reshape(-1).nonzero()
+    if len(index):
+        j = index % x.shape[-1]
+        lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(j) for end in (low, high))
+        x.put(index, _into_box(x.take(index), lowest, highest, boundary, np))
 
 
 def _into_box(x: Array, low: Array, high: Array, boundary: str, xp: ModuleType) -> Array:

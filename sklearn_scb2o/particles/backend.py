@@ -21,6 +21,8 @@ from scipy.special import xlogy
 
 # Rows up to this length are treated column by column.
 _NARROW = 4
+# Numbers up to which a single call counts more than what it does.
+_FEW = 1024
 
 Array: TypeAlias = Any  # any array of a library that follows the Python array API standard
 
@@ -135,7 +137,7 @@ def row_dot(x: Array, y: Array, xp: ModuleType) -> Array:
 
 def scale_rows(x: NDArray[Any], factor: NDArray[Any]) -> None:
     """Multiply an array of NumPy by one of the same shape, or of shape (..., 1), in place."""
-    if x.shape[-1] <= _NARROW and factor.shape[-1] == 1:
+    if x.shape[-1] <= _NARROW and factor.shape[-1] == 1 and x.size > _FEW:
         for j in range(x.shape[-1]):
             x[..., j] *= factor[..., 0]
     else:
