@@ -81,7 +81,8 @@ class History:
             self._rows[self._written : stop] = _fetched(self._recent, self._rows.shape[2])
             self._written, self._recent = stop, []
             return
-        weights = np.stack([np.asarray(row[_WEIGHTS]) for row in self._recent])
+        rows_of_weights = [row[_WEIGHTS] for row in self._recent]
+        weights = rows_of_weights[0][None] if len(rows_of_weights) == 1 else np.stack(rows_of_weights)
         rows = self._rows[self._written : stop]
         for target, row in zip(rows, self._recent, strict=True):
             for i, value in enumerate(row):

@@ -94,6 +94,8 @@ def move(values: NDArray[Any], like: Array) -> Array:
 
 def count_up(n: int, like: Array, xp: ModuleType) -> Array:
     """The numbers 0, 1, ..., n - 1 of the type and on the device of `like`."""
+    if xp is np:
+        return np.arange(n, dtype=like.dtype)
     return xp.arange(n, dtype=like.dtype, device=array_api_compat.device(like))
 
 

@@ -292,7 +292,8 @@ def _offset(
     ordered = order.ordered
     if xp is np and L.dtype == np.float64:
         # summed from left to right, all that follows would not change a sum by its last bit
-        ordered = ordered[..., : np.count_nonzero(ordered <= order.after + _FAR * tau, axis=-1).max()]
+        is_near = (ordered <= order.after + _FAR * tau).reshape(-1, ordered.shape[-1])
+        ordered = ordered[..., : np.count_nonzero(np.logical_or.reduce(is_near, 0))]
     z = (ordered - at) / tau  # infinities are right limits
     s = solve_offset(
         sums_of_rows(selector, z, k, lib, xp), (after - at) / tau, selector, beta, n, k,
