@@ -28,6 +28,7 @@ from .streams import CHUNK, CupyStreams, NumpyStreams, Streams, rows_per_stream
 
 Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
 
+_NARROW = 4  # coordinates up to which their sums of squares take less time than squares and sums
 _WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
 _THREADED = 131072  # numbers from which on several threads move them
 _SHARES = 8  # parts of a run that threads take in turns
@@ -149,13 +150,14 @@ def _move_in_place(
     return sums
 
 
-def block_rows(x: Array, n: int) -> NDArray[Any]:
+def block_rows(x: Array, n: int, n_runs: int = 1) -> NDArray[Any]:
     """A vector of d numbers as rows, (1, n, d), for at most as many of n particles as are moved at a time.
 
     Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small. Where d
-    is large it makes no difference, and a single row is returned; where all numbers are the same, that, (1, 1, 1).
+    is large it makes no difference, and a single row is returned. Where all numbers are the same, that, (1, 1, 1),
+    takes no longer for many particles, and leaves the cache to them.
     """
-    if (x == x[0]).all():
+    if n_runs * n * x.size > _SMALL and (x == x[0]).all():
         return x[:1].reshape(1, 1, 1)
     return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, CHUNK // x.size + 1), 1))
 
@@ -226,18 +228,28 @@ def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, hig
     z *= 1.0 - lam * dt
     z += normals
     np.add(z, m, out=x)
-    if x.size <= _SMALL:
-        x[...] = _into_box(x, low, high, boundary, np)
-    else:
-        _bring_back(x, low, high, boundary)
+    _bring_back(x, low, high, boundary, normals)
     np.subtract(x, m, out=z)
-    np.multiply(z, z, out=normals)
     ones = _ones(z.shape[1], z.dtype)
-    return Moments(np.matmul(ones, z)[:, 0, :], np.matmul(ones, normals)[:, 0, :])
+    first = np.matmul(ones, z)[:, 0, :]
+    if z.shape[2] <= _NARROW:
+        return Moments(first, np.vecdot(z, z, axis=1))  # type: ignore[call-overload]
+    np.multiply(z, z, out=normals)  # sums of products along the particles take many times longer than those of this
+    return Moments(first, np.matmul(ones, normals)[:, 0, :])
 
 
-def _bring_back(x: Array, low: Array, high: Array, boundary: str) -> None:
-    """`_into_box` in place, for those coordinates that are outside."""
+def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) -> None:
+    """`_into_box` in place; `spare` is overwritten."""
+    if x.size <= _SMALL and boundary != "periodic":
+        np.maximum(x, low, out=spare)
+        np.minimum(spare, high, out=spare)
+        if boundary == "reflect":
+            x -= spare
+            spare -= x
+            np.maximum(spare, low, out=spare)
+            np.minimum(spare, high, out=spare)
+        x[...] = spare
+        return
     outside = x < low
     outside |= x > high
     (index,) = outside.reshape(-1).nonzero()
@@ -275,7 +287,7 @@ def moments(y: Array, center: Array, xp: ModuleType) -> Moments:
     """`Moments` of positions (R, N, d) about a center that broadcasts to them."""
     z = y - center
     first = xp.matmul(xp.ones_like(z[:1, :, 0]), z)[:, 0, :]
-    z *= z  # sums of products along the particles take many times longer than those of this one
+    z *= z
     return Moments(first, xp.matmul(xp.ones_like(z[:1, :, 0]), z)[:, 0, :])
 
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit
 
 from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
@@ -89,9 +88,21 @@ def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
     s = solve_offset_of_floats(z, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
     if s is None:
         return None
-    log_eta = log_expit(s - z)
-    log_eta = log_eta[: np.count_nonzero(log_eta > _LOG_EPS + min(0.0, math.log(beta * N)))]
-    return RankingOfOne(order, bisect_right(lower, at), log_eta.tolist(), at, k, tau)
+    log_eta = _log_weights(s, z.tolist(), _LOG_EPS + min(0.0, math.log(beta * N)))
+    return RankingOfOne(order, bisect_right(lower, at), log_eta, at, k, tau)
+
+
+def _log_weights(s: float, z: list[float], cut: float) -> list[float]:
+    """``log psi(s - z)`` of the logistic selector, z in order, up to where it falls to `cut`."""
+    logs: list[float] = []
+    exp, log1p, add = math.exp, math.log1p, logs.append
+    for v in z:
+        u = s - v
+        log_psi = u - log1p(exp(u)) if u < 0.0 else -log1p(exp(-u))
+        if log_psi <= cut:
+            break
+        add(log_psi)
+    return logs
 
 
 def _alpha_from_rank(ordered: list[float], rank: int) -> float:

@@ -50,7 +50,7 @@ class Swarm:
         self._inner = low, high = self.array(box.inner_low), self.array(box.inner_high)
         rows = self.scale
         if xp is np:
-            low, high, rows = (block_rows(v, n_particles) for v in (low, high, rows))
+            low, high, rows = (block_rows(v, n_particles, n_runs) for v in (low, high, rows))
         self._low, self._high, self._scale_rows = low, high, rows
         self._given: NDArray[Any] | None = None  # the points that the user was given last, on NumPy
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
+from scipy.special import inv_boxcox, xlogy
 
 # Rows up to this length are treated column by column.
 _NARROW = 4
@@ -129,10 +129,11 @@ def row_max(x: Array, xp: ModuleType) -> Array:
 
 def row_dot(x: Array, y: Array, xp: ModuleType) -> Array:
     """Sum of products over the last axis, kept."""
-    if xp is np and x.shape[-1] <= _NARROW:  # column by column, in a tenth of the time of row by row
-        total = x[..., :1] * y[..., :1]
-        for j in range(1, x.shape[-1]):
-            total += x[..., j : j + 1] * y[..., j : j + 1]
+    if xp is np and 1 < x.shape[-1] <= _NARROW:  # column by column, in a fraction of the time of row by row
+        products = x * y
+        total = products[..., :1] + products[..., 1:2]
+        for j in range(2, x.shape[-1]):
+            total += products[..., j : j + 1]
         return total
     return xp.vecdot(x, y)[..., None]
 
@@ -169,6 +170,11 @@ FLOATS = SimpleNamespace(
 def log_as_floats(x: Any, lib: Any) -> Any:
     """Logarithm; on NumPy that of the C library, as for floats, where NumPy's own may differ in the last bit."""
     return xlogy(1.0, x) if lib is np and x.dtype == np.float64 else lib.log(x)
+
+
+def exp_as_floats(x: NDArray[Any]) -> NDArray[Any]:
+    """Exponential, of NumPy; that of the C library, as for floats."""
+    return inv_boxcox(x, 0.0)
 
 
 def run_numbers(xp: ModuleType, *columns: Array) -> tuple[Any, ...]:

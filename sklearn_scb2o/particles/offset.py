@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import Array, as_number, clamp, count_up, is_true_anywhere, log_as_floats, row_sum
+from .backend import Array, as_number, clamp, count_up, exp_as_floats, is_true_anywhere, log_as_floats, row_sum
 from .selectors import Selector
 
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
@@ -186,7 +186,7 @@ def _psi_and_slope(selector: Selector, z: NDArray[Any]) -> Callable[[Any], Any]:
     exponentials = np.exp(z)  # the same for all s: psi(s - z) = 1 / (1 + e^-s e^z), and s is moderate
 
     def logistic(s: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        psi = 1.0 / (1.0 + np.exp(-s) * exponentials)
+        psi = 1.0 / (1.0 + exp_as_floats(-s) * exponentials)
         return psi, psi - psi * psi
 
     return logistic
@@ -210,7 +210,7 @@ def solve_offset_of_floats(
         return None
     for _ in range(_PLAIN_STEPS):
         within = others = inner = outer = 0.0
-        factor = float(np.exp(-s))  # not that of `math`, which may differ from it in the last bit
+        factor = math.exp(-s)
         for e in inside:
             psi = 1.0 / (1.0 + factor * e)
             within += psi
