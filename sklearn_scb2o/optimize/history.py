@@ -14,7 +14,7 @@ from .motion import Moments
 #: The columns: the paper's four metrics (L and G at the consensus point, its distance to a known optimum, the mean
 #: spread of the particles), and what explains them.
 COLUMNS = ("lower", "upper", "distance", "spread", "ess", "alpha", "tau", "quantile", "n_failed")
-_RECENT = 16
+_RECENT = 64
 _INDEX = {name: i for i, name in enumerate(COLUMNS)}
 _WEIGHTS, _SPREAD = _INDEX["ess"], _INDEX["spread"]
 _MANY = 1024
@@ -84,10 +84,9 @@ class History:
         rows_of_weights = [row[_WEIGHTS] for row in self._recent]
         weights = rows_of_weights[0][None] if len(rows_of_weights) == 1 else np.stack(rows_of_weights)
         rows = self._rows[self._written : stop]
-        for target, row in zip(rows, self._recent, strict=True):
-            for i, value in enumerate(row):
-                if i not in (_WEIGHTS, _SPREAD):
-                    target[i] = value
+        for i, column in enumerate(zip(*self._recent, strict=True)):
+            if i not in (_WEIGHTS, _SPREAD):
+                rows[:, i] = column[0] if len(column) == 1 else [[_number(value)] for value in column]
         rows[:, _WEIGHTS] = 1.0 / np.vecdot(weights, weights)  # effective sample sizes
         spreads = [row[_SPREAD] for row in self._recent]
         unmeasured = [i for i, spread in enumerate(spreads) if isinstance(spread, Moments)]
@@ -123,6 +122,11 @@ class History:
         """A column of the last row, (R,)."""
         self._write()
         return self._rows[self._written - 1, _INDEX[name]]
+
+
+def _number(value: Any) -> float:
+    """A number, from itself or an array of one."""
+    return value if isinstance(value, (float, int)) else value.item()
 
 
 def _fetched(rows: list[tuple[Any, ...]], n_runs: int) -> NDArray[np.float64]:

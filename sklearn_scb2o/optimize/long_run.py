@@ -59,7 +59,7 @@ class RankingOfMany(NamedTuple):
         some /= some.sum()
         weights = np.zeros(G.shape)
         weights.put(self.used, some)
-        return weights, np.matmul(some, y[0].take(self.used, 0))[None], alpha
+        return weights, np.matmul(weights, y[0]), alpha
 
 
 @overflow_is_infinity
