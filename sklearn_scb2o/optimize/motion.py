@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -123,28 +123,23 @@ def _move_in_place(
     y: Array, m: Array, streams: NumpyStreams, low: Array, high: Array, step: Step, scale: Array, user: Array | None
 ) -> Moments:
     """`move` on NumPy; its second result."""
-    target = m[:, None, :]
+    target, n = m[:, None, :], y.shape[1]
     if low.ndim == 1:
-        low, high = block_rows(low, y.shape[1]), block_rows(high, y.shape[1])
-    if y.size <= CHUNK:
-        return _move_at_once(y, target, streams, low, high, step, scale, user)
+        low, high = block_rows(low, n), block_rows(high, n)
+    if y.size <= CHUNK:  # as below, without the planning
+        sums = _step_in_place(y, target.repeat(n, 1), streams.next_normals(y.shape), low[:, :n], high[:, :n], step)
+        if user is not None:
+            np.multiply(y, scale[:, :n], out=user)
+        return sums
+    work = partial(
+        _move_share, y=y, target=target, generators=streams.generators, low=low, high=high, step=step, scale=scale,
+        user=user,
+    )  # fmt: skip
     shares = _shares(*y.shape)
-    threads = _n_threads() if y.size >= _THREADED and len(shares) > 1 else 1
-    generators = streams.generators
-    first = y[shares[0][0].runs, shares[0][0].rows, :]  # no block is larger
-    buffers = [np.empty((1 if user is not None else 2, *first.shape), y.dtype) for _ in range(threads)]
-
-    def move_share(share: Share) -> Moments:
-        buffer = buffers.pop()
-        try:
-            return _move_share(share, y, target, generators, low, high, step, scale, user, buffer)
-        finally:
-            buffers.append(buffer)
-
+    is_threaded = y.size >= _THREADED and len(shares) > 1 and _n_threads() > 1
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
     # added in the order of the shares, so that rounding does not depend on the number of threads
-    parts = map(move_share, shares) if threads == 1 else _pool(threads).map(move_share, shares)
-    for share, part in zip(shares, parts, strict=True):
+    for share, part in zip(shares, (_pool(_n_threads()).map if is_threaded else map)(work, shares), strict=True):
         for total, more in zip(sums, part, strict=True):
             total[share[0].runs, :] += more
     return sums
@@ -162,47 +157,24 @@ def block_rows(x: Array, n: int, n_runs: int = 1) -> NDArray[Any]:
     return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, CHUNK // x.size + 1), 1))
 
 
-def _move_at_once(
-    y: Array,
-    target: Array,
-    streams: NumpyStreams,
-    low: Array,
-    high: Array,
-    step: Step,
-    scale: Array,
-    user: Array | None,
-) -> Moments:
-    """Move a population that fits one block: the same as `_move_share`, without the planning."""
-    n = y.shape[1]
-    normals = streams.next_normals(y.shape)
-    m = target.repeat(n, 1)
-    z = np.subtract(y, m, out=user)
-    sums = _step_in_place(y, m, normals, z, low[:, :n], high[:, :n], step)
-    if user is not None:
-        np.multiply(y, scale[:, :n], out=user)
-    return sums
-
-
 def _move_share(
     share: Share, y: Array, target: Array, generators: Generators, low: Array, high: Array, step: Step, scale: Array,
-    user: Array | None, buffer: Array,
+    user: Array | None,
 ) -> Moments:  # fmt: skip
     """Move blocks of the same runs one after the other; the sum of their moments."""
     m = target[share[0].runs, :, :]
     if m.shape[-1] < _WIDE:
-        m = m.repeat(buffer.shape[2], 1)
+        m = m.repeat(share[0].rows.stop - share[0].rows.start, 1)  # no later block has more rows
     sums: Moments | None = None
     for runs, rows, stream in share:
         x = y[runs, rows, :]
         n_runs, n, _ = x.shape
-        center, lowest, highest = m[:, :n], low[:, :n], high[:, :n]
-        normals = buffer[0, :n_runs, :n]
+        normals = np.empty_like(x) if user is None else user[runs, rows, :]
         for r in range(n_runs):
             generators[runs.start + r][stream].standard_normal(None, y.dtype, normals[r])
-        z = np.subtract(x, center, out=buffer[1, :n_runs, :n] if user is None else user[runs, rows, :])
-        sums = _added(sums, _step_in_place(x, center, normals, z, lowest, highest, step))
+        sums = _added(sums, _step_in_place(x, m[:, :n], normals, low[:, :n], high[:, :n], step))
         if user is not None:  # while it is in the cache
-            np.multiply(x, scale[:, :n], out=z)
+            np.multiply(x, scale[:, :n], out=normals)
     assert sums is not None
     return sums
 
@@ -216,26 +188,27 @@ def _added(sums: Moments | None, more: Moments) -> Moments:
     return sums
 
 
-def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> Moments:
+def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, step: Step) -> Moments:
     """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; returns the moments about m.
 
-    Given ``z = x - m``; `normals` and `z` are overwritten.
+    `normals` are overwritten.
     """
     lam, sigma, dt, noise, cap, floor, boundary = step
-    size, unit = diffusion_size(z, noise, cap, floor, np)
+    x -= m
+    size, unit = diffusion_size(x, noise, cap, floor, np)
     size *= unit * sigma * dt**0.5
     scale_rows(normals, size)
-    z *= 1.0 - lam * dt
-    z += normals
-    np.add(z, m, out=x)
+    x *= 1.0 - lam * dt
+    x += normals
+    x += m
     _bring_back(x, low, high, boundary, normals)
-    np.subtract(x, m, out=z)
+    z = np.subtract(x, m, out=normals)
     ones = _ones(z.shape[1], z.dtype)
     first = np.matmul(ones, z)[:, 0, :]
     if z.shape[2] <= _NARROW:
         return Moments(first, np.vecdot(z, z, axis=1))  # type: ignore[call-overload]
-    np.multiply(z, z, out=normals)  # sums of products along the particles take many times longer than those of this
-    return Moments(first, np.matmul(ones, normals)[:, 0, :])
+    z *= z  # sums of products along the particles take many times longer than those of this
+    return Moments(first, np.matmul(ones, z)[:, 0, :])
 
 
 def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) -> None:
