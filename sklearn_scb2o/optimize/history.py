@@ -67,8 +67,9 @@ class History:
                 self._write()
             return
         self._recent.append(row)
-        # several runs: arrays may be views of larger ones; many particles: their weights are not kept
-        if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or row[_WEIGHTS].shape[-1] > _MANY:
+        # several runs: arrays may be views of larger ones; many particles or coordinates: large arrays are not kept
+        held = weights.size + (row[_SPREAD].first.size if isinstance(row[_SPREAD], Moments) else 0)
+        if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or held > _MANY:
             self._write()
 
     def _write(self) -> None:

@@ -136,6 +136,8 @@ def _move_in_place(
         user=user,
     )  # fmt: skip
     shares = _shares(*y.shape)
+    if len(y) == 1:
+        target = _as_rows(target, shares[0][0])
     is_threaded = y.size >= _THREADED and len(shares) > 1 and _n_threads() > 1
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
     # added in the order of the shares, so that rounding does not depend on the number of threads
@@ -163,8 +165,8 @@ def _move_share(
 ) -> Moments:  # fmt: skip
     """Move blocks of the same runs one after the other; the sum of their moments."""
     m = target[share[0].runs, :, :]
-    if m.shape[-1] < _WIDE:
-        m = m.repeat(share[0].rows.stop - share[0].rows.start, 1)  # no later block has more rows
+    if len(y) > 1:
+        m = _as_rows(m, share[0])
     sums: Moments | None = None
     for runs, rows, stream in share:
         x = y[runs, rows, :]
@@ -177,6 +179,11 @@ def _move_share(
             np.multiply(x, scale[:, :n], out=normals)
     assert sums is not None
     return sums
+
+
+def _as_rows(m: Array, block: Block) -> Array:
+    """Points (R, 1, d) as rows for a block, and for later ones, which have no more: see `block_rows`."""
+    return m if m.shape[2] >= _WIDE else m.repeat(block.rows.stop - block.rows.start, 1)
 
 
 def _added(sums: Moments | None, more: Moments) -> Moments:
@@ -336,10 +343,10 @@ def first_population(box: Box, streams: Generators, n: int, start: Any) -> NDArr
     y = np.empty((len(streams), n, box.d), dtype=box.scale.dtype)
     for r, (rng, *_) in enumerate(streams):
         if start is None:
-            y[r] = box.sample(rng, n)
+            box.sample(rng, n, out=y[r])
             continue
         given = start[r] if start.ndim == 3 else start.reshape(-1, box.d)
         y[r, : len(given)] = given
         if len(given) < n:
-            y[r, len(given) :] = box.sample(rng, n - len(given), given.mean(axis=0))
+            box.sample(rng, n - len(given), given.mean(axis=0), out=y[r, len(given) :])
     return y
