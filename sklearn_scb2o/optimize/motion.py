@@ -131,13 +131,13 @@ def _move_in_place(
         if user is not None:
             np.multiply(y, scale[:, :n], out=user)
         return sums
+    shares = _shares(*y.shape)
+    if len(y) == 1:
+        target = _as_rows(target, shares[0][0])
     work = partial(
         _move_share, y=y, target=target, generators=streams.generators, low=low, high=high, step=step, scale=scale,
         user=user,
     )  # fmt: skip
-    shares = _shares(*y.shape)
-    if len(y) == 1:
-        target = _as_rows(target, shares[0][0])
     is_threaded = y.size >= _THREADED and len(shares) > 1 and _n_threads() > 1
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
     # added in the order of the shares, so that rounding does not depend on the number of threads
