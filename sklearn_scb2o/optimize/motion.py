@@ -234,8 +234,8 @@ def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) 
     outside |= x > high
     (index,) = outside.reshape(-1).nonzero()
     if len(index):
-        j = index % x.shape[-1]
-        lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(j) for end in (low, high))
+        d = x.shape[-1]
+        lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(index % d) for end in (low, high))
         x.put(index, _into_box(x.take(index), lowest, highest, boundary, np))
 
 
