@@ -224,7 +224,7 @@ def test_every_point_is_inside_the_bounds(bounds):
 
 
 def test_the_solution_is_found_without_bounds():
-    np.testing.assert_allclose(run(bounds=None, x0=[2.0, 3.0], max_evals=800).x, SOLUTION, atol=1e-2)
+    np.testing.assert_allclose(run(bounds=None, x0=[2.0, 3.0], max_evals=1200).x, SOLUTION, atol=1e-2)
 
 
 def test_a_fixed_coordinate_stays_and_the_others_are_searched():
