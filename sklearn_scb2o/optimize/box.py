@@ -65,13 +65,15 @@ class Box:
         # a single bound beyond the horizon is the only point
         return np.maximum(low, np.minimum(-end, high)), np.minimum(high, np.maximum(end, low))
 
-    def sample(self, rng: np.random.Generator, n: int, center: Floats | None = None) -> Floats:
-        """Draw n points in internal coordinates.
+    def sample(
+        self, rng: np.random.Generator, n: int, center: Floats | None = None, out: Floats | None = None
+    ) -> Floats:
+        """Draw n points in internal coordinates, into `out` if it is given.
 
         Uniform between finite bounds; about `center` (internal; else the finite bound, else 0) with one scale as
         standard deviation where a bound is missing.
         """
-        y = np.empty((n, self.d), self.scale.dtype)
+        y = np.empty((n, self.d), self.scale.dtype) if out is None else out
         step = max(1, _SAMPLED // self.d)
         for i in range(0, n, step):
             part = y[i : i + step]

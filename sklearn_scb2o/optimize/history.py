@@ -14,7 +14,7 @@ from .motion import Moments
 #: The columns: the paper's four metrics (L and G at the consensus point, its distance to a known optimum, the mean
 #: spread of the particles), and what explains them.
 COLUMNS = ("lower", "upper", "distance", "spread", "ess", "alpha", "tau", "quantile", "n_failed")
-_RECENT = 16
+_RECENT = 64
 _INDEX = {name: i for i, name in enumerate(COLUMNS)}
 _WEIGHTS, _SPREAD = _INDEX["ess"], _INDEX["spread"]
 _MANY = 1024
@@ -70,8 +70,9 @@ class History:
                 self._write()
             return
         self._recent.append(row)
-        # several runs: arrays may be views of larger ones; many particles: their weights are not kept
-        if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or row[_WEIGHTS].shape[-1] > _MANY:
+        # several runs: arrays may be views of larger ones; many particles or coordinates: large arrays are not kept
+        held = weights.size + (row[_SPREAD].first.size if isinstance(row[_SPREAD], Moments) else 0)
+        if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or held > _MANY:
             self._write()
 
     def _write(self) -> None:
@@ -84,12 +85,12 @@ class History:
             self._rows[self._written : stop] = _fetched(self._recent, self._rows.shape[2])
             self._written, self._recent = stop, []
             return
-        weights = np.stack([np.asarray(row[_WEIGHTS]) for row in self._recent])
+        rows_of_weights = [row[_WEIGHTS] for row in self._recent]
+        weights = rows_of_weights[0][None] if len(rows_of_weights) == 1 else np.stack(rows_of_weights)
         rows = self._rows[self._written : stop]
-        for target, row in zip(rows, self._recent, strict=True):
-            for i, value in enumerate(row):
-                if i not in (_WEIGHTS, _SPREAD):
-                    target[i] = value
+        for i, column in enumerate(zip(*self._recent, strict=True)):
+            if i not in (_WEIGHTS, _SPREAD):
+                rows[:, i] = column[0] if len(column) == 1 else [[_number(value)] for value in column]
         rows[:, _WEIGHTS] = 1.0 / np.vecdot(weights, weights)  # effective sample sizes
         spreads = [row[_SPREAD] for row in self._recent]
         unmeasured = [i for i, spread in enumerate(spreads) if isinstance(spread, Moments)]
@@ -125,6 +126,11 @@ class History:
         """A column of the last row, (R,)."""
         self._write()
         return self._rows[self._written - 1, _INDEX[name]]
+
+
+def _number(value: Any) -> float:
+    """A number, from itself or an array of one."""
+    return value if isinstance(value, (float, int)) else value.item()
 
 
 def _fetched(rows: list[tuple[Any, ...]], n_runs: int) -> NDArray[np.float64]:

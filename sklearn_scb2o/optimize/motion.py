@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from itertools import chain
+from functools import lru_cache, partial
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -24,13 +24,15 @@ from ..particles import apply_boundary, euler_maruyama_step, fused
 from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total, scale_rows
 from ..particles.dynamics import diffusion_size
 from .box import Box, horizon
-from .streams import CupyStreams, Streams, draw_normals, rows_per_stream
+from .streams import CHUNK, CupyStreams, NumpyStreams, Streams, rows_per_stream
 
 Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
 
-_BLOCK = 16384  # numbers moved at a time; a few arrays of this size stay in the cache
+_NARROW = 4  # coordinates up to which their sums of squares take less time than squares and sums
 _WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
-_THREADED = 262144  # numbers from which on several threads move them
+_THREADED = 131072  # numbers from which on several threads move them
+_SHARES = 8  # parts of a run that threads take in turns
+_SMALL = 2048  # numbers up to which treating all takes no longer than picking some out
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
 
@@ -47,16 +49,23 @@ class Step(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A piece of a population: whole runs, or rows of one run, and the stream that it draws from."""
+    """A piece of a population that is moved at a time: whole runs, or the rows of one run that share a stream.
+
+    Few calls, of arrays that are in the cache when the next call needs them.
+    """
 
     runs: slice
     rows: slice
     stream: int
 
 
+Share = list[Block]  # what a thread moves one after the other, all of the same runs
+
+
 def move(
-    y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType
-) -> tuple[Array, Moments]:
+    y: Array, m: Array, streams: Streams, low: Array, high: Array, step: Step, xp: ModuleType, *,
+    scale: Array | None = None, user: Array | None = None,
+) -> tuple[Array, Moments]:  # fmt: skip
     """One Euler-Maruyama step of all particles of all runs.
 
     Parameters
@@ -71,6 +80,9 @@ def move(
         Bounds.
     step : Step
         Parameters.
+    scale, user : arrays, optional
+        On NumPy, scales as `block_rows` returns them, and an array of shape (R, N, d) that takes the moved positions
+        times these.
 
     Returns
     -------
@@ -78,7 +90,8 @@ def move(
         The moved particles, on NumPy `y` itself, and their moments about m.
     """
     if xp is np:
-        return y, _move_in_place(y, m, streams.generators, low, high, step)  # type: ignore[attr-defined]
+        assert isinstance(streams, NumpyStreams)
+        return y, _move_in_place(y, m, streams, low, high, step, scale, user)
     lam, sigma, dt, noise, cap, floor, boundary = step
     if isinstance(streams, CupyStreams) and _has_kernels(dtype_name(y)):
         y = fused.move_particles(
@@ -89,9 +102,7 @@ def move(
     target = m[:, None, :]
     normals = streams.normals(tuple(y.shape))
     y = euler_maruyama_step(y, target, normals, lam=lam, sigma=sigma, dt=dt, noise=noise, cap=cap, floor=floor, xp=xp)
-    if boundary == "periodic":
-        y, boundary = apply_boundary(y, *_open_ends(low, high, xp), "periodic", xp=xp), "clip"
-    y = apply_boundary(y, low, high, boundary, xp=xp)
+    y = _into_box(y, low, high, boundary, xp)
     return y, moments(y, target, xp)
 
 
@@ -108,95 +119,131 @@ def _has_kernels(dtype: str) -> bool:
     return problem is None
 
 
-def _move_in_place(y: Array, m: Array, streams: Generators, low: Array, high: Array, step: Step) -> Moments:
+def _move_in_place(
+    y: Array, m: Array, streams: NumpyStreams, low: Array, high: Array, step: Step, scale: Array, user: Array | None
+) -> Moments:
     """`move` on NumPy; its second result."""
-    target = m[:, None, :]
+    target, n = m[:, None, :], y.shape[1]
     if low.ndim == 1:
-        low, high = block_rows(low, y.shape[1]), block_rows(high, y.shape[1])
-    if y.size <= _BLOCK:
-        return _move_at_once(y, target, streams, low, high, step)
-    blocks = _blocks(*y.shape)
-    threads = min(_n_threads(), len(blocks)) if y.size >= _THREADED else 1
-    shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
-    others = [
-        _pool(threads - 1).submit(list, _move_blocks(share, y, target, streams, low, high, step))
-        for share in shares[1:]
-    ]
-    # in the order of the blocks, so that rounding does not depend on the number of threads
+        low, high = block_rows(low, n), block_rows(high, n)
+    if y.size <= CHUNK:  # as below, without the planning
+        sums = _step_in_place(y, target.repeat(n, 1), streams.next_normals(y.shape), low[:, :n], high[:, :n], step)
+        if user is not None:
+            np.multiply(y, scale[:, :n], out=user)
+        return sums
+    shares = _shares(*y.shape)
+    if len(y) == 1:
+        target = _as_rows(target, shares[0][0])
+    work = partial(
+        _move_share, y=y, target=target, generators=streams.generators, low=low, high=high, step=step, scale=scale,
+        user=user,
+    )  # fmt: skip
+    is_threaded = y.size >= _THREADED and len(shares) > 1 and _n_threads() > 1
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
-    own = _move_blocks(shares[0], y, target, streams, low, high, step)
-    for block, part in zip(blocks, chain(own, chain.from_iterable(other.result() for other in others)), strict=True):
+    # added in the order of the shares, so that rounding does not depend on the number of threads
+    for share, part in zip(shares, (_pool(_n_threads()).map if is_threaded else map)(work, shares), strict=True):
         for total, more in zip(sums, part, strict=True):
-            total[block.runs, :] += more
+            total[share[0].runs, :] += more
     return sums
 
 
-def block_rows(x: Array, n: int) -> NDArray[Any]:
+def block_rows(x: Array, n: int, n_runs: int = 1) -> NDArray[Any]:
     """A vector of d numbers as rows, (1, n, d), for at most as many of n particles as are moved at a time.
 
     Operations on arrays of one shape take half the time of those that broadcast, and a third where d is small. Where d
-    is large it makes no difference, and a single row is returned.
+    is large it makes no difference, and a single row is returned. Where all numbers are the same, that, (1, 1, 1),
+    takes no longer for many particles, and leaves the cache to them.
     """
-    return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, _BLOCK // x.size + 1), 1))
+    if n_runs * n * x.size > _SMALL and (x == x[0]).all():
+        return x[:1].reshape(1, 1, 1)
+    return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, CHUNK // x.size + 1), 1))
 
 
-def _move_at_once(y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step) -> Moments:
-    """Move a population that fits one block: the same as `_move_blocks`, without the planning."""
-    if len(streams) == 1:
-        normals = streams[0][0].standard_normal(y.shape, y.dtype)
-    else:
-        normals = draw_normals(streams, y.shape, y.dtype)
-    n = y.shape[1]
-    m = target.repeat(n, 1)
-    return _step_in_place(y, m, normals, y - m, low[:, :n], high[:, :n], step)
-
-
-def _move_blocks(
-    blocks: list[Block], y: Array, target: Array, streams: Generators, low: Array, high: Array, step: Step
-) -> Iterator[Moments]:
-    """Move blocks one after the other; their moments, each when it has been moved."""
-    most_runs, most_rows = (max(cut.stop - cut.start for cut in cuts) for cuts in list(zip(*blocks, strict=True))[:2])
-    normals, scratch = (np.empty((most_runs, most_rows, y.shape[-1]), y.dtype) for _ in range(2))
-    low, high = low[:, :most_rows], high[:, :most_rows]
-    last_runs = None
-    for runs, rows, stream in blocks:
-        part = y[runs, rows, :]
-        n_runs, n, _ = part.shape
-        if runs != last_runs:
-            last_runs, m = runs, target[runs, :, :]
-            if m.shape[-1] < _WIDE:
-                m = m.repeat(most_rows, 1)
-        b, z, center = normals[:n_runs, :n], scratch[:n_runs, :n], m[:, :n]
+def _move_share(
+    share: Share, y: Array, target: Array, generators: Generators, low: Array, high: Array, step: Step, scale: Array,
+    user: Array | None,
+) -> Moments:  # fmt: skip
+    """Move blocks of the same runs one after the other; the sum of their moments."""
+    m = target[share[0].runs, :, :]
+    if len(y) > 1:
+        m = _as_rows(m, share[0])
+    sums: Moments | None = None
+    for runs, rows, stream in share:
+        x = y[runs, rows, :]
+        n_runs, n, _ = x.shape
+        normals = np.empty_like(x) if user is None else user[runs, rows, :]
         for r in range(n_runs):
-            streams[runs.start + r][stream].standard_normal(None, y.dtype, b[r])
-        np.subtract(part, center, out=z)
-        yield _step_in_place(part, center, b, z, low[:, :n], high[:, :n], step)
+            generators[runs.start + r][stream].standard_normal(None, y.dtype, normals[r])
+        sums = _added(sums, _step_in_place(x, m[:, :n], normals, low[:, :n], high[:, :n], step))
+        if user is not None:  # while it is in the cache
+            np.multiply(x, scale[:, :n], out=normals)
+    assert sums is not None
+    return sums
 
 
-def _step_in_place(x: Array, m: Array, normals: Array, z: Array, low: Array, high: Array, step: Step) -> Moments:
+def _as_rows(m: Array, block: Block) -> Array:
+    """Points (R, 1, d) as rows for a block, and for later ones, which have no more: see `block_rows`."""
+    return m if m.shape[2] >= _WIDE else m.repeat(block.rows.stop - block.rows.start, 1)
+
+
+def _added(sums: Moments | None, more: Moments) -> Moments:
+    """The sum of moments, in the arrays of the first."""
+    if sums is None:
+        return more
+    for total, part in zip(sums, more, strict=True):
+        total += part
+    return sums
+
+
+def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, step: Step) -> Moments:
     """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; returns the moments about m.
 
-    Given ``z = x - m``; `normals` and `z` are overwritten.
+    `normals` are overwritten.
     """
     lam, sigma, dt, noise, cap, floor, boundary = step
-    size, unit = diffusion_size(z, noise, cap, floor, np)
+    x -= m
+    size, unit = diffusion_size(x, noise, cap, floor, np)
     size *= unit * sigma * dt**0.5
     scale_rows(normals, size)
-    z *= -(lam * dt)
-    normals += z
-    normals += x
+    x *= 1.0 - lam * dt
+    x += normals
+    x += m
+    _bring_back(x, low, high, boundary, normals)
+    z = np.subtract(x, m, out=normals)
+    ones = _ones(z.shape[1], z.dtype)
+    first = np.matmul(ones, z)[:, 0, :]
+    if z.shape[2] <= _NARROW:
+        return Moments(first, np.vecdot(z, z, axis=1))  # type: ignore[call-overload]
+    z *= z  # sums of products along the particles take many times longer than those of this
+    return Moments(first, np.matmul(ones, z)[:, 0, :])
+
+
+def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) -> None:
+    """`_into_box` in place; `spare` is overwritten."""
+    if x.size <= _SMALL and boundary != "periodic":
+        np.maximum(x, low, out=spare)
+        np.minimum(spare, high, out=spare)
+        if boundary == "reflect":
+            x -= spare
+            spare -= x
+            np.maximum(spare, low, out=spare)
+            np.minimum(spare, high, out=spare)
+        x[...] = spare
+        return
+    outside = x < low
+    outside |= x > high
+    (index,) = outside.reshape(-1).nonzero()
+    if len(index):
+        d = x.shape[-1]
+        lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(index % d) for end in (low, high))
+        x.put(index, _into_box(x.take(index), lowest, highest, boundary, np))
+
+
+def _into_box(x: Array, low: Array, high: Array, boundary: str, xp: ModuleType) -> Array:
+    """`apply_boundary` for bounds of a `Box`, finite but where none are meant."""
     if boundary == "periodic":
-        start, end = _open_ends(low, high, np)
-        normals[...] = apply_boundary(normals, start, end, "periodic", xp=np)
-    np.maximum(normals, low, out=x)
-    np.minimum(x, high, out=x)
-    if boundary == "reflect" and (normals != x).any():  # otherwise all are inside, and mirroring changes nothing
-        normals -= x
-        x -= normals
-        np.maximum(x, low, out=x)
-        np.minimum(x, high, out=x)
-    np.subtract(x, m, out=z)
-    return _moments_about_zero(z, np)
+        x, boundary = apply_boundary(x, *_open_ends(low, high, xp), "periodic", xp=xp), "clip"
+    return apply_boundary(x, low, high, boundary, xp=xp)
 
 
 def _open_ends(low: Array, high: Array, xp: ModuleType) -> tuple[Array, Array]:
@@ -218,14 +265,10 @@ class Moments(NamedTuple):
 
 def moments(y: Array, center: Array, xp: ModuleType) -> Moments:
     """`Moments` of positions (R, N, d) about a center that broadcasts to them."""
-    return _moments_about_zero(y - center, xp)
-
-
-def _moments_about_zero(z: Array, xp: ModuleType) -> Moments:
-    ones = _ones(z.shape[1], z.dtype) if xp is np else xp.ones_like(z[:1, :, 0])
-    wide = xp is np and z.shape[-1] >= _WIDE
-    squares = np.einsum("rij,rij->rj", z, z) if wide else xp.vecdot(z, z, axis=-2)  # which is slow on wide rows
-    return Moments(xp.matmul(ones, z)[:, 0, :], squares)
+    z = y - center
+    first = xp.matmul(xp.ones_like(z[:1, :, 0]), z)[:, 0, :]
+    z *= z
+    return Moments(first, xp.matmul(xp.ones_like(z[:1, :, 0]), z)[:, 0, :])
 
 
 @lru_cache(maxsize=8)
@@ -258,18 +301,22 @@ def _spread_of_floats(first: list[float], second: list[float], scale: list[float
 
 
 @lru_cache(maxsize=8)
-def _blocks(n_runs: int, n: int, d: int) -> list[Block]:
-    """Cut an (R, N, d) array: several whole runs, or rows of one run, at a time; no block spans two streams."""
-    if n * d <= _BLOCK:
-        step = max(1, _BLOCK // (n * d))
-        return [Block(slice(r, min(r + step, n_runs)), slice(0, n), 0) for r in range(0, n_runs, step)]
-    rows = min(n, rows_per_stream(d))
-    step = -(-rows // -(-rows * d // _BLOCK))  # the rows of a stream in equal blocks
+def _shares(n_runs: int, n: int, d: int) -> list[Share]:
+    """Cut an (R, N, d) array: shares of several whole runs each, or the blocks of each run in several shares.
+
+    Of a run there are few: the sums that each has of its own must be small beside the population.
+    """
+    if n * d <= CHUNK:
+        step = max(1, CHUNK // (n * d))
+        return [[Block(slice(r, min(r + step, n_runs)), slice(0, n), 0)] for r in range(0, n_runs, step)]
+    rows = rows_per_stream(d)
+    n_streams = -(-n // rows)
+    n_shares = min(n_streams, _SHARES, max(2, n // 32))
+    cuts = [n_streams * i // n_shares for i in range(n_shares + 1)]
     return [
-        Block(slice(r, r + 1), slice(i, min(i + step, start + rows, n)), stream)
+        [Block(slice(r, r + 1), slice(i * rows, min((i + 1) * rows, n)), i) for i in range(start, stop)]
         for r in range(n_runs)
-        for stream, start in enumerate(range(0, n, rows))
-        for i in range(start, min(start + rows, n), step)
+        for start, stop in pairwise(cuts)
     ]
 
 
@@ -296,10 +343,10 @@ def first_population(box: Box, streams: Generators, n: int, start: Any) -> NDArr
     y = np.empty((len(streams), n, box.d), dtype=box.scale.dtype)
     for r, (rng, *_) in enumerate(streams):
         if start is None:
-            y[r] = box.sample(rng, n)
+            box.sample(rng, n, out=y[r])
             continue
         given = start[r] if start.ndim == 3 else start.reshape(-1, box.d)
         y[r, : len(given)] = given
         if len(given) < n:
-            y[r, len(given) :] = box.sample(rng, n - len(given), given.mean(axis=0))
+            box.sample(rng, n - len(given), given.mean(axis=0), out=y[r, len(given) :])
     return y

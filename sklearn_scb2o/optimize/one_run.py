@@ -22,7 +22,7 @@ from ..particles.offset import EPS, SHORT, TINY, solve_offset_of_floats
 from ..particles.selection import quantile_rank
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
-_HUGE = 1e150  # differences and squares of values below do not overflow
+HUGE = 1e150  # differences and squares of values below do not overflow
 _LOG_EPS = math.log(EPS)
 # Distances in units of tau. Values farther than _FAR above the next one outside the quantile have no weight; where
 # that one is farther than _WIDEST from the quantile, exponentials might overflow.
@@ -51,10 +51,12 @@ class RankingOfOne(NamedTuple):
         """Particles whose upper value `weigh` uses."""
         return self.order[: max(self.inside, len(self.log_eta))]
 
-    def weigh(self, G: NDArray[Any], alpha: float | None) -> tuple[NDArray[np.float64], float]:
-        """Weights of the particles, (1, N), and alpha, given upper values (1, N), of which those `used` are tame.
+    def weigh(
+        self, y: NDArray[Any], G: NDArray[Any], alpha: float | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Weights of the particles, (1, N), consensus, (1, d), and alpha.
 
-        alpha is None where it adapts.
+        Given positions (1, N, d) and upper values (1, N), those `used` tame. alpha is None where it adapts.
         """
         order, inside, log_eta, _, k, _ = self
         n = len(log_eta)
@@ -65,7 +67,7 @@ class RankingOfOne(NamedTuple):
         # exponentials are NumPy's, and the total is summed by NumPy, so that not a bit differs from `gibbs_weights`
         weights.put(order[:n], np.exp(np.array(_logits(upper[:n], log_eta, max(alpha, TINY)))))
         weights /= np.add.reduce(weights, None)
-        return weights, alpha
+        return weights, np.matmul(weights, y[0]), alpha
 
 
 def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
@@ -75,17 +77,18 @@ def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
     if k == N or N > SHORT or L.dtype.char != "d":
         return None
     order = L.argsort(None)
-    lower = L.take(order).tolist()
+    ordered = L.take(order)
+    lower = ordered.tolist()
     at, after = lower[k - 1], lower[k]
     tau = max(TAU_FRACTION * (at - lower[0]), TINY)
     gap = (after - at) / tau
-    if not (gap < _WIDEST and lower[0] > -_HUGE and lower[-1] < _HUGE):
+    if not (gap < _WIDEST and lower[0] > -HUGE and lower[-1] < HUGE):
         return None
-    z = [(v - at) / tau for v in lower[: bisect_right(lower, after + _FAR * tau)]]
+    z = (ordered[: bisect_right(lower, after + _FAR * tau)] - at) / tau
     s = solve_offset_of_floats(z, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
     if s is None:
         return None
-    log_eta = _log_weights(s, z, _LOG_EPS + min(0.0, math.log(beta * N)))
+    log_eta = _log_weights(s, z.tolist(), _LOG_EPS + min(0.0, math.log(beta * N)))
     return RankingOfOne(order, bisect_right(lower, at), log_eta, at, k, tau)
 
 

@@ -6,13 +6,15 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..particles import SELECTORS, OrderStatistics, Selector, order_statistics, soft_selection, tau_from_spread
 from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
+from ..particles.offset import SHORT
+from .long_run import RankingOfMany, rank_many
 from .one_run import RankingOfOne, rank_one
 from .parameters import TAU_FRACTION
 
@@ -79,26 +81,47 @@ class Ranking(NamedTuple):
         return _take(self, rows, xp)
 
 
+class RankingOfEach(NamedTuple):
+    """Those of several runs of many particles, which take turns."""
+
+    runs: list[Any]
+
+    @property
+    def needed(self) -> NDArray[np.bool_]:
+        """Rows whose upper value can get weight, (R, N)."""
+        return np.concatenate([ranking.needed for ranking in self.runs])
+
+
+AnyRanking: TypeAlias = Ranking | RankingOfOne | RankingOfMany | RankingOfEach
+
+
 class Remembered(NamedTuple):
     """A ranking, with what it was made of."""
 
     L: Array
     settings: Settings
     lower_best: Array
-    ranking: Ranking | RankingOfOne
+    ranking: AnyRanking
 
 
-def recall(known: Remembered | None, L: Array, settings: Settings, lower_best: Array) -> Ranking | RankingOfOne | None:
+def recall(known: Remembered | None, L: Array, settings: Settings, lower_best: Array) -> AnyRanking | None:
     """The ranking that is remembered, if it is that of these values, to the bit, under these settings."""
     if known is None or known.lower_best is not lower_best or known.settings != settings:
         return None
     return known.ranking if known.L.tobytes() == L.tobytes() else None
 
 
-def rank(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> Ranking | RankingOfOne:
+def rank(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> AnyRanking:
     """What lower values (R, N) say, given the smallest ones before, (R, 1)."""
-    if xp is np and len(L) == 1 and settings.is_usual:
-        known = rank_one(L, settings.beta, _RTOL)
+    if xp is np and settings.is_usual and L.dtype.char == "d":
+        known: AnyRanking | None = None
+        if L.shape[1] > SHORT:
+            if len(L) > 1:
+                turns = zip(L[:, None], lower_best[:, None], strict=True)
+                return RankingOfEach([rank(run, settings, best, xp) for run, best in turns])
+            known = rank_many(L, settings.beta, _RTOL)
+        elif len(L) == 1:
+            known = rank_one(L, settings.beta, _RTOL)
         if known is not None:
             return known
     return rank_on_arrays(L, settings, lower_best, xp)

@@ -148,11 +148,10 @@ class State:
         index = xp.argmax(update.weights, axis=-1)
         index = index + n * count_up(n_runs, index, xp)
         lower, upper = (xp.take(xp.reshape(v, (-1,)), index, axis=0)[:, None] for v in (L, G))
-        point = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         if self.best_lower is None:
             out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
             self.best_lower = self.best_upper = xp.full_like(lower, np.inf)
-            self.best_y = point
+            self.best_y = xp.take(xp.reshape(y, (-1, d)), index, axis=0)
         else:
             out = (self.best_lower > update.quantile) | (upper < self.best_upper)
             out = out | ((upper == self.best_upper) & (lower < self.best_lower))
@@ -160,7 +159,7 @@ class State:
                 out = out & ~update.dead[:, None]
             if xp is np and not any_true(out, xp):
                 return
-        self.best_y = xp.where(out, point, self.best_y)
+        self.best_y = xp.where(out, xp.take(xp.reshape(y, (-1, d)), index, axis=0), self.best_y)
         self.best_lower = xp.where(out, lower, self.best_lower)
         self.best_upper = xp.where(out, upper, self.best_upper)
 

@@ -15,6 +15,7 @@ All but those of NumPy serve all runs together. Their state is made of plain num
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -27,12 +28,14 @@ from ..particles import fused
 from ..particles.backend import Array, dtype_name
 from .values import seed_sequence
 
-_CHUNK = 65536  # numbers per generator of NumPy
+CHUNK = 65536  #: numbers of a population per generator of NumPy
+_FEW, _AHEAD = 2048, 8  # up to so many normals a run, those of so many calls are drawn at a time
+_NOTHING = np.empty((0, 0))
 
 
 def rows_per_stream(d: int) -> int:
     """Rows of a population that share a generator of NumPy."""
-    return max(1, _CHUNK // d)
+    return max(1, CHUNK // d)
 
 
 class Streams:
@@ -101,14 +104,45 @@ class NumpyStreams(Streams):
     """Generators of NumPy; for another library what they draw is copied to its device."""
 
     library = "numpy"
+    _ahead: NDArray[Any]  # normals (R, k, n, d) that were drawn at a time
+    _taken: int  # how many of k were taken
+    _before: list[Any]  # of each run, the state of its first generator before
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence], like: Array, n_particles: int) -> None:
         self._set_up(like)
         n = -(-n_particles // rows_per_stream(like.shape[-1]))
-        #: of each run, one for each `rows_per_stream` rows
         self.generators = [
             [np.random.Generator(np.random.SFC64(s)) for s in ([seed] if n == 1 else seed.spawn(n))] for seed in seeds
         ]
+
+    @property
+    def generators(self) -> list[list[np.random.Generator]]:
+        """Of each run, one for each `rows_per_stream` rows, having drawn what was taken and no more."""
+        if self._taken < self._ahead.shape[1]:
+            for (rng, *_), state in zip(self._generators, self._before, strict=True):
+                rng.bit_generator.state = state
+                rng.standard_normal((self._taken, *self._ahead.shape[2:]), self._ahead.dtype)
+        self._ahead, self._taken = _NOTHING, 0
+        return self._generators
+
+    @generators.setter
+    def generators(self, generators: list[list[np.random.Generator]]) -> None:
+        self._generators = generators
+        self._ahead, self._taken, self._before = _NOTHING, 0, []
+
+    def next_normals(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """The same as `normals`, of NumPy; where a run has few, those of several calls are drawn at a time."""
+        n_runs, *rest = shape
+        if math.prod(rest) > _FEW:
+            return draw_normals(self.generators, shape, dtype_name(self._like))
+        if self._taken == self._ahead.shape[1] or list(self._ahead.shape[2:]) != rest:
+            generators = self.generators
+            self._before = [run[0].bit_generator.state for run in generators]
+            self._ahead = np.empty((n_runs, _AHEAD, *rest), dtype_name(self._like))
+            for (rng, *_), out in zip(generators, self._ahead, strict=True):
+                rng.standard_normal(None, self._ahead.dtype, out)
+        self._taken += 1
+        return self._ahead[:, self._taken - 1]
 
     def normals(self, shape: tuple[int, ...]) -> Array:
         """See `Streams`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,8 @@ from .box import Box
 from .motion import Moments, Step, block_rows, first_population, mean_spread, moments, move
 from .state import State
 from .streams import NumpyStreams, Streams
+
+_UNSHARED = 2  # what `sys.getrefcount` says of an object that only an attribute refers to
 
 
 class Swarm:
@@ -47,8 +50,9 @@ class Swarm:
         self._inner = low, high = self.array(box.inner_low), self.array(box.inner_high)
         rows = self.scale
         if xp is np:
-            low, high, rows = (block_rows(v, n_particles) for v in (low, high, rows))
+            low, high, rows = (block_rows(v, n_particles, n_runs) for v in (low, high, rows))
         self._low, self._high, self._scale_rows = low, high, rows
+        self._given: NDArray[Any] | None = None  # the points that the user was given last, on NumPy
 
     @property
     def start(self) -> Any:
@@ -118,10 +122,24 @@ class Swarm:
         """Points in the user's coordinates, a new array."""
         # a vector of scales as rows where the rows are known: see block_rows
         rows = self._scale_rows
-        x = y * (rows if y.ndim == rows.ndim and y.shape[1] == rows.shape[1] else self.scale)
+        scale = rows if y.ndim == rows.ndim and rows.shape[1] in (1, y.shape[1]) else self.scale
+        x = np.multiply(y, scale, out=self._for_user()) if self.xp is np and y.shape == self._shape else y * scale
         if self.box.is_exact:
             return x
         return clamp(x, *self._outer, self.xp)
+
+    def _for_user(self) -> NDArray[Any]:
+        """An array for a population in the user's coordinates: that of the last time, if he has let go of it.
+
+        Memory that is new to the process costs several times as much as writing to it.
+        """
+        if self._given is None or self._given.shape != self._shape or sys.getrefcount(self._given) > _UNSHARED:
+            self._given = np.empty(self._shape, self.scale.dtype)
+        return self._given[...]  # a view: its shape and flags are the user's own
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return self.n_runs, self.n_particles, self.box.d
 
     def points(self, y: Array) -> Array:
         """The same, moved into the box: a mean of particles may be outside by a rounding."""
@@ -154,20 +172,24 @@ class Swarm:
         if self._start is not None and self._start.ndim == 3:
             self._start = self._start[runs]
 
-    def advance(self, state: State, step: Step) -> None:
-        """Move the particles of the last batch, and turn to the next batch."""
+    def advance(self, state: State, step: Step) -> Array | None:
+        """Move the particles of the last batch, and turn to the next: return it as the user sees it, if at hand."""
         if state.drift is not None:
             self.replace(state, clamp(state.batch + step.dt * state.drift, *self._inner, self.xp))
             state.drift = None
-        moved, sums = move(state.batch, state.m, state.streams, self._low, self._high, step, self.xp)
+        all_move = state.alive is None and self.batch_size == self.n_particles
+        user = self._for_user() if all_move and self.xp is np and self.box.is_exact else None
+        moved, sums = move(
+            state.batch, state.m, state.streams, self._low, self._high, step, self.xp, scale=self._scale_rows, user=user
+        )
         if self.xp is not np:
             self.replace(state, moved)
-        if state.alive is not None:
-            self._redraw(state)
-        elif self.batch_size == self.n_particles:
+        if all_move:
             # of a single run it is worked out when it is asked for, or for several iterations at once
             state.spread = sums if self.n_runs == 1 and self.xp is np else self.measure(sums)
-            return
+            return user
+        if state.alive is not None:
+            self._redraw(state)
         if self.batch_size < self.n_particles:
             start = state.rows[1]
             if start + self.batch_size > self.n_particles:
@@ -175,6 +197,7 @@ class Swarm:
                 self._shuffle(state)
             state.rows = (start, start + self.batch_size)
         state.spread = self.spread(state.y)
+        return None
 
     def _redraw(self, state: State) -> None:
         """Draw the particles anew of runs that have no consensus yet: nothing that they told was of use."""
@@ -234,7 +257,7 @@ class Swarm:
         state.spread = self.spread(state.y)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "xp": self.xp.__name__}  # modules cannot be pickled
+        return {**self.__dict__, "xp": self.xp.__name__, "_given": None}  # modules cannot be pickled
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values, xp=importlib.import_module(values["xp"]))

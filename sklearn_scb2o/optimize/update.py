@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..particles import alpha_from_rank, consensus_point, gibbs_weights
 from ..particles.backend import Array, any_true, as_index, count_up, float_info, overflow_is_infinity
+from .long_run import RankingOfMany
 from .one_run import RankingOfOne
 from .parameters import ALPHA_FRACTION
-from .ranking import Ranking, Settings, clip_values, is_tame, rank, rank_on_arrays, select
+from .ranking import (
+    AnyRanking,
+    Ranking,
+    RankingOfEach,
+    Settings,
+    clip_values,
+    is_tame,
+    rank,
+    rank_on_arrays,
+    select,
+)
 
 
 class Update(NamedTuple):
@@ -36,7 +47,7 @@ def update_consensus(
     settings: Settings,
     lower_best: Array,
     xp: ModuleType,
-    ranking: Ranking | RankingOfOne | None = None,
+    ranking: AnyRanking | None = None,
 ) -> Update:
     """Selection, temperature, weights and consensus of one batch.
 
@@ -61,15 +72,31 @@ def update_consensus(
     """
     if ranking is None and xp is np:
         ranking = rank(L, settings, lower_best, xp)
-    if isinstance(ranking, RankingOfOne):
+    if isinstance(ranking, RankingOfEach):
+        turns = zip(y[:, None], L[:, None], G[:, None], lower_best[:, None], ranking.runs, strict=True)
+        return _side_by_side([update_consensus(u, v, w, settings, best, xp, own) for u, v, w, best, own in turns])
+    if isinstance(ranking, (RankingOfOne, RankingOfMany)):
         is_complete = is_tame(G)
         if is_complete or is_tame(G.take(ranking.used)):
-            weights, alpha = ranking.weigh(G, settings.alpha)
+            weights, m, alpha = ranking.weigh(y, G, settings.alpha)
             evaluated = None if is_complete else (G == G) | ranking.needed
-            m = np.matmul(weights, y[0])
             return Update(weights, m, None, evaluated, None, ranking.quantile, alpha, ranking.tau, lower_best)
         ranking = None
     return _update_on_arrays(y, L, G, settings, lower_best, xp, ranking)
+
+
+def _side_by_side(updates: list[Update]) -> Update:
+    """What was learned from several runs of NumPy, from that of each."""
+
+    def joined(name: str, parts: tuple[Any, ...]) -> Any:
+        given = [part for part in parts if part is not None]
+        if not given:
+            return None
+        none = np.full_like(given[0], name == "evaluated_upper")  # what None says of a run
+        columns = [none if part is None else part if np.ndim(part) else np.full((1, 1), part) for part in parts]
+        return np.concatenate(columns)
+
+    return Update(*map(joined, Update._fields, zip(*updates, strict=True)))
 
 
 @overflow_is_infinity

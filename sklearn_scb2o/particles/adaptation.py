@@ -60,18 +60,28 @@ def alpha_from_rank(
     if xp is np and G.shape[-1] > SHORT:
         least, at = _ends_of_long_rows(G, selected, rank)
         return decay / xp.maximum(at - least, max(4.0 * tiny, 2.0 * decay / largest))
-    ordered = xp.sort(xp.where(selected, G, math.inf), axis=-1)
+    ordered = _selected_in_order(G, selected, xp)
     if isinstance(rank, (int, np.integer)):
-        rank = min(int(rank), G.shape[-1] - 1)
+        rank = min(int(rank), ordered.shape[-1] - 1)
         at = ordered[..., rank : rank + 1]
     else:
-        at = xp.take_along_axis(ordered, xp.minimum(rank, G.shape[-1] - 1), axis=-1)
+        at = xp.take_along_axis(ordered, xp.minimum(rank, ordered.shape[-1] - 1), axis=-1)
     if xp is not np or any_true(at == math.inf, xp):  # fewer are selected
         highest = row_max(xp.where(selected, G, -math.inf), xp)
         at = xp.minimum(at, highest)
     # a gap of 0, or one so small that alpha would overflow, means ties
     gap = xp.maximum(at - ordered[..., :1], max(4.0 * tiny, 2.0 * decay / largest))
     return decay / gap
+
+
+def _selected_in_order(G: Array, selected: Array, xp: ModuleType) -> Array:
+    """The selected values of each run in order, (..., n), and +inf after them where other runs have more."""
+    if xp is np and G.ndim == 2:
+        (index,) = selected.reshape(-1).nonzero()
+        n = len(index) // len(G)
+        if n and len(index) % len(G) == 0 and (index.reshape(-1, n) // G.shape[1] == np.arange(len(G))[:, None]).all():
+            return np.sort(G.take(index).reshape(-1, n), axis=-1)  # nearly always: as many as the rank of the quantile
+    return xp.sort(xp.where(selected, G, math.inf), axis=-1)
 
 
 def _ends_of_long_rows(G: Array, selected: Array, rank: Any) -> tuple[Array, Array]:

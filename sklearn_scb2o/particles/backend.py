@@ -17,10 +17,12 @@ from typing import Any, TypeAlias
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
+from scipy.special import inv_boxcox, xlogy
 
 # Rows up to this length are treated column by column.
 _NARROW = 4
+# Numbers up to which a single call counts more than what it does.
+_FEW = 1024
 
 Array: TypeAlias = Any  # any array of a library that follows the Python array API standard
 
@@ -92,6 +94,8 @@ def move(values: NDArray[Any], like: Array) -> Array:
 
 def count_up(n: int, like: Array, xp: ModuleType) -> Array:
     """The numbers 0, 1, ..., n - 1 of the type and on the device of `like`."""
+    if xp is np:
+        return np.arange(n, dtype=like.dtype)
     return xp.arange(n, dtype=like.dtype, device=array_api_compat.device(like))
 
 
@@ -125,17 +129,18 @@ def row_max(x: Array, xp: ModuleType) -> Array:
 
 def row_dot(x: Array, y: Array, xp: ModuleType) -> Array:
     """Sum of products over the last axis, kept."""
-    if xp is np and x.shape[-1] <= _NARROW:  # column by column, in a tenth of the time of row by row
-        total = x[..., :1] * y[..., :1]
-        for j in range(1, x.shape[-1]):
-            total += x[..., j : j + 1] * y[..., j : j + 1]
+    if xp is np and 1 < x.shape[-1] <= _NARROW:  # column by column, in a fraction of the time of row by row
+        products = x * y
+        total = products[..., :1] + products[..., 1:2]
+        for j in range(2, x.shape[-1]):
+            total += products[..., j : j + 1]
         return total
     return xp.vecdot(x, y)[..., None]
 
 
 def scale_rows(x: NDArray[Any], factor: NDArray[Any]) -> None:
     """Multiply an array of NumPy by one of the same shape, or of shape (..., 1), in place."""
-    if x.shape[-1] <= _NARROW and factor.shape[-1] == 1:
+    if x.shape[-1] <= _NARROW and factor.shape[-1] == 1 and x.size > _FEW:
         for j in range(x.shape[-1]):
             x[..., j] *= factor[..., 0]
     else:
@@ -165,6 +170,11 @@ FLOATS = SimpleNamespace(
 def log_as_floats(x: Any, lib: Any) -> Any:
     """Logarithm; on NumPy that of the C library, as for floats, where NumPy's own may differ in the last bit."""
     return xlogy(1.0, x) if lib is np and x.dtype == np.float64 else lib.log(x)
+
+
+def exp_as_floats(x: NDArray[Any]) -> NDArray[Any]:
+    """Exponential, of NumPy; that of the C library, as for floats."""
+    return inv_boxcox(x, 0.0)
 
 
 def run_numbers(xp: ModuleType, *columns: Array) -> tuple[Any, ...]:

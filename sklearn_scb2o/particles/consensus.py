@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -49,16 +50,36 @@ def gibbs_weights(
     """
     xp = get_namespace(G, xp=xp)
     eps, tiny, largest = float_info(G, xp)
-    if log_eta is not None:
-        G = xp.where(log_eta > -math.inf, G, math.inf)
     # alpha in a range where excluded particles get -infinity and the best one 0, never NaN
     least = tiny * eps
     alpha = min(max(alpha, least), largest) if isinstance(alpha, (int, float)) else clamp(alpha, least, largest, xp)
+    if log_eta is not None:
+        is_in = log_eta > -math.inf
+        if xp is np and G.ndim == 2 and 2 * np.count_nonzero(is_in) < G.size:
+            return _weights_of_few(G, alpha, log_eta, is_in & (math.inf > G))
+        G = xp.where(is_in, G, math.inf)
     logits = (G - row_min(G, xp)) * -alpha
     if log_eta is not None:
         logits = logits + log_eta
     weights = _exponentials(logits - row_max(logits, xp), xp)
     return weights / row_sum(weights, xp)
+
+
+def _weights_of_few(G: Array, alpha: Any, log_eta: Array, is_in: Array) -> Array:
+    """`gibbs_weights` on NumPy, G of shape (R, N), to the bit, where few particles have any weight."""
+    n_runs, n = G.shape
+    (index,) = is_in.reshape(-1).nonzero()
+    ends = index.searchsorted(n * np.arange(n_runs + 1))
+    starts, counts = ends[:-1], ends[1:] - ends[:-1]  # of each run among all that are in
+    logits = G.take(index)
+    logits -= np.minimum.reduceat(logits, starts).repeat(counts)
+    logits *= -alpha if np.ndim(alpha) == 0 else -alpha[:, 0].repeat(counts)
+    logits += log_eta.take(index)
+    logits -= np.maximum.reduceat(logits, starts).repeat(counts)
+    weights = np.zeros_like(G)
+    weights.put(index, np.exp(logits))
+    weights /= row_sum(weights, np)
+    return weights
 
 
 def _exponentials(logits: Array, xp: ModuleType) -> Array:

@@ -159,11 +159,10 @@ def euler_maruyama_step(
     xp = get_namespace(x, normals, xp=xp)
     z = x - m
     size, unit = diffusion_size(z, noise, cap, floor, xp)
-    moved = normals * (size * (unit * sigma * dt**0.5))
-    z *= -(lam * dt)
-    moved += z
-    moved += x
-    return moved
+    z *= 1.0 - lam * dt
+    z += normals * (size * (unit * sigma * dt**0.5))
+    z += m
+    return z
 
 
 @overflow_is_infinity

@@ -19,19 +19,14 @@ from .selectors import Selector
 
 Row = NDArray[Any]
 
-# Part of a row up to which picking out its elements is faster than parting it.
-_FEW = 0.1
 # Exponents whose exponentials, and their products with others, are finite.
 _EXPONENTS = {"d": 300.0, "f": 40.0}
 
 
 def up_to(row: Row, limit: float) -> Row:
-    """The values up to a limit, in any order."""
+    """The values up to a limit, in their order."""
     is_in = row <= limit
-    n = np.count_nonzero(is_in)
-    if n == row.size:
-        return row
-    few: Row = row[is_in] if n < _FEW * row.size else np.partition(row, n)[:n]
+    few: Row = row if is_in.all() else row.compress(is_in)  # a fraction of the time of `row[is_in]`
     return few
 
 

@@ -19,8 +19,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .backend import Array, as_number, clamp, count_up, is_true_anywhere, log_as_floats, row_sum, row_total
+from .backend import Array, as_number, clamp, count_up, exp_as_floats, is_true_anywhere, log_as_floats, row_sum
 from .selectors import Selector
 
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
@@ -133,18 +134,17 @@ def _sides(sums: Sums, weight: Any, k: Any, alone: bool, eps: float, tiny: float
 def sums_of_rows(selector: Selector, z: Array, k: Any, lib: Any, xp: ModuleType) -> Callable[[Any], Sums]:
     """The sums of all runs, z of shape (..., N) in order; k an int, or an array of shape (..., 1)."""
     n = z.shape[-1]
-    # summing from left to right does not depend on whether others are masked; of long rows it would not be accurate
-    in_order = xp is np and n <= SHORT and z.dtype == np.float64
-    total = row_total if in_order else row_sum
-    if isinstance(k, int) and k < n and (in_order or xp is not np):
+    if xp is np and n <= SHORT and z.dtype == np.float64:
+        return _sums_in_order(selector, z, k, lib)
+    if isinstance(k, int) and k < n and xp is not np:
 
         def split(v: Array) -> tuple[Any, Any]:
-            return as_number(total(v[..., :k], xp), lib), as_number(total(v[..., k:], xp), lib)
+            return row_sum(v[..., :k], xp), row_sum(v[..., k:], xp)
     else:
         first = xp.astype(count_up(n, z, xp) < k, z.dtype)
 
         def split(v: Array) -> tuple[Any, Any]:
-            return as_number(total(v * first, xp), lib), as_number(total(v * (1.0 - first), xp), lib)
+            return as_number(row_sum(v * first, xp), lib), as_number(row_sum(v * (1.0 - first), xp), lib)
 
     def sums(s: Any) -> Sums:
         (inside, outside), (inner, outer) = map(split, selector.psi_and_slope(s - z, xp))
@@ -153,30 +153,70 @@ def sums_of_rows(selector: Selector, z: Array, k: Any, lib: Any, xp: ModuleType)
     return sums
 
 
+def _sums_in_order(selector: Selector, z: NDArray[Any], k: Any, lib: Any) -> Callable[[Any], Sums]:
+    """`sums_of_rows` of short rows on NumPy, strictly from left to right, as a loop over Python floats adds.
+
+    These sums do not depend on whether others are masked, nor on other runs. Of long rows they would not be accurate.
+    """
+    shape = (*z.shape[:-1], 1)
+    columns = np.ascontiguousarray(z.reshape(-1, z.shape[-1]).T)  # (N, R): the runs are added side by side
+    alone = columns.shape[1] == 1
+    psi_and_slope = _psi_and_slope(selector, columns)
+    masks: list[Any] | None = None
+    if not isinstance(k, int) or k >= len(columns):
+        first = np.arange(len(columns))[:, None] < np.reshape(k, -1)
+        masks = [first.astype(z.dtype), (~first).astype(z.dtype)]
+
+    def split(v: NDArray[Any]) -> list[Any]:
+        parts = [v[:k], v[k:]] if masks is None else [v * mask for mask in masks]
+        totals = [np.add.accumulate(part)[-1] if alone else np.add.reduce(part, 0) for part in parts]
+        return [as_number(total.reshape(shape), lib) for total in totals]
+
+    def sums(s: Any) -> Sums:
+        (inside, outside), (inner, outer) = map(split, psi_and_slope(np.reshape(s, -1)))
+        return Sums(inside, outside, inner, outer)
+
+    return sums
+
+
+def _psi_and_slope(selector: Selector, z: NDArray[Any]) -> Callable[[Any], Any]:
+    """The function of s that gives ``psi(s - z)`` and its slope."""
+    if selector.name != "logistic":
+        return lambda s: selector.psi_and_slope(s - z, np)
+    exponentials = np.exp(z)  # the same for all s: psi(s - z) = 1 / (1 + e^-s e^z), and s is moderate
+
+    def logistic(s: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        psi = 1.0 / (1.0 + exp_as_floats(-s) * exponentials)
+        return psi, psi - psi * psi
+
+    return logistic
+
+
 def solve_offset_of_floats(
-    z: list[float], selector: Selector, beta: float, n: int, k: int, rtol: float
+    z: NDArray[np.float64], selector: Selector, beta: float, n: int, k: int, rtol: float
 ) -> float | None:
     """`solve_offset` of one run for the logistic selector, on floats; None where it takes more than the plain steps.
 
     z holds, in order, the values of the run that can have weight, more than k and all within 600 of any offset.
     """
     low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
-    inside, outside, gap = z[:k], z[k:], z[k]
+    exponentials, gap = np.exp(z).tolist(), z.item(k)
+    inside, outside = exponentials[:k], exponentials[k:]
     high = max(min(gap + above, high), low)
     s: float = min(max(min(0.5 * gap, lacking), low), high)
     weight = beta * n
     missing = k - weight
     if weight < _ALONE:
         return None
-    exp, log = math.exp, math.log
     for _ in range(_PLAIN_STEPS):
         within = others = inner = outer = 0.0
-        for v in inside:
-            psi = 1.0 / (1.0 + exp(v - s))
+        factor = math.exp(-s)
+        for e in inside:
+            psi = 1.0 / (1.0 + factor * e)
             within += psi
             inner += psi - psi * psi
-        for v in outside:
-            psi = 1.0 / (1.0 + exp(v - s))
+        for e in outside:
+            psi = 1.0 / (1.0 + factor * e)
             if psi < _NEGLIGIBLE * outer:
                 break  # as are all that follow
             others += psi
@@ -186,7 +226,7 @@ def solve_offset_of_floats(
         if not error > rtol * weight:
             return s
         a, b = max(others, TINY), max(lack, EPS * k)
-        ratio = log(a / b)
+        ratio = math.log(a / b)
         s = min(max(s - ratio / max(outer / a + inner / b, TINY), low), high)
         if not error * abs(ratio) > _MARGIN * rtol * weight:
             return s

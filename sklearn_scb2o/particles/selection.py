@@ -292,7 +292,8 @@ def _offset(
     ordered = order.ordered
     if xp is np and L.dtype == np.float64:
         # summed from left to right, all that follows would not change a sum by its last bit
-        ordered = ordered[..., : np.count_nonzero(ordered <= order.after + _FAR * tau, axis=-1).max()]
+        is_near = (ordered <= order.after + _FAR * tau).reshape(-1, ordered.shape[-1])
+        ordered = ordered[..., : np.count_nonzero(np.logical_or.reduce(is_near, 0))]
     z = (ordered - at) / tau  # infinities are right limits
     s = solve_offset(
         sums_of_rows(selector, z, k, lib, xp), (after - at) / tau, selector, beta, n, k,
@@ -324,15 +325,28 @@ def _log_eta(L: Array, at: Array, tau: Any, s: Array, selector: Selector, least:
     """Log selection weights ``log psi(s - (L - L_(k)) / tau)``, on NumPy -inf where they are below `least`."""
     if xp is not np or least == -math.inf:
         return selector.log_psi(s - (L - at) / tau, xp)
+    index, u = _in_reach(L, at, tau, s, least)
+    out = np.full(L.shape, -math.inf, L.dtype)
+    out.put(index, selector.log_psi(u, np))
+    return out
+
+
+def _in_reach(L: Array, at: Array, tau: Any, s: Array, least: float) -> tuple[Array, Array]:
+    """On NumPy: which elements of all runs may have a log weight above `least`, and ``(q - L)/tau`` there."""
     # log psi(u) is at most about u
     (index,) = (at + (s + (1.0 - least)) * tau >= L).reshape(-1).nonzero()
     row = index // L.shape[-1]
     at, tau, s = (np.ravel(np.asarray(v, L.dtype)) for v in (at, tau, s))
     at, tau, s = (v if v.size == 1 else v.take(row) for v in (at, tau, s))
-    u = s - (L.take(index) - at) / tau
-    out = np.full(L.shape, -math.inf, L.dtype)
-    out.put(index, selector.log_psi(u, np))
-    return out
+    return index, s - (L.take(index) - at) / tau
+
+
+def scores_in_reach(
+    L: Array, beta: float, tau: Array, selector: Selector, order: OrderStatistics, rtol: float, least: float
+) -> tuple[Array, Array]:
+    """`soft_selection` of a run on NumPy: which log weights may exceed `least`, and ``(q - L)/tau`` there."""
+    s = _offset(L, beta, tau, selector, order, None, rtol, np)
+    return _in_reach(L, order.at, tau, s, least)
 
 
 def soft_quantile(

@@ -11,8 +11,8 @@ from optimize_cases import BOX, advance, assert_equal_results, same, values
 from scipy import stats
 
 from sklearn_scb2o import SCB2OOptimizer, SCB2OWarning
+from sklearn_scb2o.optimize import ask_tell as ask_tell_module
 from sklearn_scb2o.optimize import history as history_module
-from sklearn_scb2o.optimize import optimizer as optimizer_module
 from sklearn_scb2o.optimize import ranking as ranking_module
 from sklearn_scb2o.particles import order_statistics
 from sklearn_scb2o.particles.backend import dtype_name, get_namespace, to_numpy
@@ -228,7 +228,7 @@ def test_failures_are_looked_at_on_the_host_when_asked(lib):
 
 
 def test_failures_are_looked_at_every_so_many_iterations(lib, monkeypatch):
-    for module in (optimizer_module, history_module):
+    for module in (ask_tell_module, history_module):
         monkeypatch.setattr(module, "LOOK_EVERY", 8)
     opt = lib.make()
     for i in range(7):

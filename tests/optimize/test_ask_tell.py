@@ -3,7 +3,7 @@ import pytest
 from optimize_cases import BOX, advance, same, values
 
 from sklearn_scb2o import SCB2OOptimizer
-from sklearn_scb2o.optimize import optimizer as optimizer_module
+from sklearn_scb2o.optimize import ask_tell as ask_tell_module
 from sklearn_scb2o.optimize import update as update_module
 
 
@@ -281,7 +281,7 @@ def test_tell_selects_by_what_needs_upper_has_found(kind, make, monkeypatch):
     def refuse(*_):
         raise AssertionError("selected again")
 
-    for module in (update_module, optimizer_module):
+    for module in (update_module, ask_tell_module):
         for name in {"rank", "rank_on_arrays"} & set(vars(module)):
             monkeypatch.setattr(module, name, refuse)
     opt.tell(L, np.where(needed, G, np.nan))

@@ -74,9 +74,10 @@ def test_soft_selection_keeps_float32():
     assert selection.quantile.dtype == selection.log_eta.dtype == np.float32
 
 
-def test_runs_with_failures_equal_single_runs():
+@pytest.mark.parametrize("n", [100, 600])
+def test_runs_with_failures_equal_single_runs(n):
     # more failures in some runs than in others: fewer values count there
-    check_runs(circle(), 100, {}, fail=lambda step, x, lower: np.where(x[..., 0] > 0.6, np.nan, lower))
+    check_runs(circle(), n, {}, fail=lambda step, x, lower: np.where(x[..., 0] > 0.6, np.nan, lower))
 
 
 def values(kind, rng, n):

@@ -267,7 +267,7 @@ def test_values_beyond_float32_are_data(make, which, value):
 @pytest.mark.parametrize("noise", ["scaled", "isotropic", "anisotropic"])
 @pytest.mark.parametrize("boundary", ["reflect", "clip", "periodic"])
 def test_every_noise_and_boundary_finds_the_solution(make, noise, boundary):
-    opt = make(noise=noise, boundary=boundary, n_particles=60)
+    opt = make(noise=noise, boundary=boundary, n_particles=100)
     advance(opt, 150)
     np.testing.assert_allclose(opt.consensus, [2 / 5**0.5, 1 / 5**0.5], atol=0.05)
 
