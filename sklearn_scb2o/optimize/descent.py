@@ -18,7 +18,7 @@ Function = Callable[[Floats], tuple[Floats, Floats]]
 FINAL, INSIDE = 3e-7, 0.6
 #: A descent of L ends where it gains less in an iteration: the square of this part of the violation of the answer, or
 #: this part of all that it gained.
-UNIT, ENOUGH = 0.3, 1e-3
+UNIT, ENOUGH = 0.3, 1e-6
 #: The violation allowed at first, as part of that of the first point that has one, and by which factor it then falls.
 FIRST_PART, STRICTER = 0.1, 0.1
 #: A violation is reached when exceeded by these factors, in between and at last.

@@ -22,6 +22,8 @@ STARTS, APART = 5, 0.05
 DESCENT = 200
 #: L counts as lowest up to this part of its usual excess.
 SAME_LOWER = 1e-12
+#: Variables above which models cost more than they are worth where differences will do.
+MODELS = 5
 #: Swarms in a row without a better answer, after which the search ends.
 PATIENCE = 5
 
@@ -115,10 +117,12 @@ class Hybrid:
         smooth = self._looks_smooth(starts[0])
         finished = None
         for start in starts:
-            if smooth and finished is None:
+            if smooth and (finished is None or self._archive.d > MODELS):
                 self._by_differences(start)
                 finished = self._best
                 yield
+                if self._archive.d > MODELS:
+                    continue
                 start = self._archive.z[finished]
             self._by_models(start)
             yield

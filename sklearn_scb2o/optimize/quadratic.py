@@ -100,12 +100,13 @@ def _unavoidable(normals: Floats, levels: Floats, low: Floats, high: Floats) -> 
     worst = float(-levels.min(initial=0.0))
     if worst <= 0.0:
         return 0.0
-    d, unit = len(low), float(np.median(np.linalg.norm(normals, axis=1))) or 1.0
+    d, size = len(low), max(float(np.abs([low, high]).max()), 1e-300)
+    unit = float(np.median(np.linalg.norm(normals, axis=1))) or 1.0
     found = linprog(
-        np.append(np.zeros(d), 1.0), np.hstack([normals / unit, -np.ones((len(normals), 1))]), levels / unit,
-        bounds=[*zip(low, high, strict=True), (0, None)], method="highs",
+        np.append(np.zeros(d), 1.0), np.hstack([normals / unit, -np.ones((len(normals), 1))]), levels / (unit * size),
+        bounds=[*zip(low / size, high / size, strict=True), (0, None)], method="highs",
     )  # fmt: skip
-    least = float(found.x[d]) * unit if found.status == 0 else worst
+    least = float(found.x[d]) * unit * size if found.status == 0 else worst
     return 0.0 if least <= 1e-9 * worst else least + LEFT * max(worst - least, 0.0)
 
 

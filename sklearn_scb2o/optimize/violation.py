@@ -12,6 +12,7 @@ from .quadratic import Floats, minimise_in_box, minimise_with_constraints
 REMEMBERED = 3
 #: Gradients of c that differ by less than this cosine belong to one constraint, whose curvature they tell.
 ALIKE = 0.7
+OPPOSITE = 0.7
 #: Curvature of G before anything is known, as part of its slope.
 FIRST_CURVATURE = 1e-2
 #: A step that would not reach the violation allowed in the region goes this part of the way.
@@ -91,6 +92,10 @@ class CuttingPlanes:
                 n += 1
         self._normals = normals[:n]
         self._levels = self._violation - np.abs(self._violation - levels[:n])
+        if self._violation > self._resolution:  # of one constraint from two sides one holds
+            cosines = self._normals @ center.slope_lower
+            cosines /= np.linalg.norm(self._normals, axis=1) * np.linalg.norm(center.slope_lower) + 1e-300
+            self._levels = np.where(cosines < -OPPOSITE, np.minimum(self._levels, -self._violation), self._levels)
 
     @property
     def steepest(self) -> float:
@@ -161,8 +166,8 @@ class SecantModel:
         if self._change(step) <= room:
             return 0.0, step
         step, lowest_change = minimise_in_box(self._center.slope_lower, self._positive, low, high)
-        room = max(room, PART * lowest_change)
-        least, most, best = 0.0, np.inf, (0.0, step)
+        best = (0.0, step if room < 0.0 else np.zeros(len(step)))
+        room, least, most = max(room, PART * lowest_change), 0.0, np.inf
         steep = [float(np.linalg.norm(s)) for s in (self._center.slope_upper, self._center.slope_lower)]
         weight = self._weight or steep[0] / max(steep[1], 1e-300)
         for _ in range(40):
