@@ -54,6 +54,8 @@ class Archive:
     ----------
     low, high : array of shape (d',)
         The box in these coordinates.
+    n_failed : int
+        How many points were left out.
     """
 
     def __init__(self, bounds: Bounds, x: Floats, lower: Floats, upper: Floats) -> None:
@@ -68,7 +70,7 @@ class Archive:
             self.widths = np.where(finite, ub - lb, spread)
             self.origin = np.where(np.isfinite(lb), lb, first)
         self.low, self.high = (lb - self.origin) / self.widths, (ub - self.origin) / self.widths
-        self._n = 0
+        self._n = self.n_failed = 0
         self._points = np.empty((0, self.free.size))
         self._values = np.empty((2, 0))
         self.add(self.scaled(x), lower, upper)
@@ -111,6 +113,7 @@ class Archive:
     def add(self, z: Floats, lower: Floats, upper: Floats) -> None:
         """Take in evaluated points, but those whose values are not finite, or huge."""
         good = np.flatnonzero((np.abs(lower) < HUGE) & (np.abs(upper) < HUGE))  # NaN is not
+        self.n_failed += len(z) - good.size
         n = self._n + good.size
         if n > len(self._points):
             room = 2 * n + 100

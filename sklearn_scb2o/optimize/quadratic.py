@@ -79,7 +79,8 @@ def minimise_with_constraints(
     d = len(slope)
     levels = levels + _unavoidable(normals, levels, low, high)
     binding = np.flatnonzero(np.maximum(normals * low, normals * high).sum(axis=1) > levels)
-    root = np.linalg.inv(np.linalg.cholesky(curvature).T)
+    eigenvalues, axes = np.linalg.eigh(curvature)
+    root = axes / np.sqrt(np.maximum(eigenvalues, 1e-14 * eigenvalues[-1]))
     center = root.T @ slope  # s = root (y - center) turns the objective into |y|^2 / 2
     A = np.vstack([-normals[binding], np.eye(d), -np.eye(d)])
     b = np.concatenate([-levels[binding], low, -high])

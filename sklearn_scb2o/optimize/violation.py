@@ -188,7 +188,8 @@ class SecantModel:
         self._curvature = damped_bfgs(self._curvature, step, new.slope_upper - self._center.slope_upper)
         rest = new.slope_lower - self._center.slope_lower - self._curvature_lower @ step
         if abs(rest @ step) > 1e-4 * np.linalg.norm(rest) * np.linalg.norm(step):
-            self._curvature_lower = self._curvature_lower + np.outer(rest, rest) / (rest @ step)
+            curvature = self._curvature_lower + np.outer(rest, rest) / (rest @ step)
+            self._curvature_lower = curvature if np.isfinite(curvature).all() else self._curvature_lower
 
 
 def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:
@@ -198,8 +199,10 @@ def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:
     if seen < 0.2 * size:
         part = 0.8 * size / (size - seen)
         change = part * change + (1.0 - part) * expected
-    curvature = curvature - np.outer(expected, expected) / size + np.outer(change, change) / float(step @ change)
-    return curvature + 1e-10 * float(np.trace(curvature)) * np.eye(len(step))
+    with np.errstate(all="ignore"):
+        new = curvature - np.outer(expected, expected) / size + np.outer(change, change) / float(step @ change)
+        new += 1e-10 * float(np.trace(new)) * np.eye(len(step))
+    return new if np.isfinite(new).all() else curvature  # where there is a jump
 
 
 def _first_curvature(center: Point) -> Floats:
