@@ -15,6 +15,8 @@ ALIKE = 0.7
 OPPOSITE = 0.7
 #: Curvature of G before anything is known, as part of its slope.
 FIRST_CURVATURE = 1e-2
+#: The largest weight of L beside G: sums of larger ones would overflow.
+HEAVIEST = 1e100
 #: A step that would not reach the violation allowed in the region goes this part of the way.
 PART = 0.9
 
@@ -169,8 +171,10 @@ class SecantModel:
         best = (0.0, step if room < 0.0 else np.zeros(len(step)))
         room, least, most = max(room, PART * lowest_change), 0.0, np.inf
         steep = [float(np.linalg.norm(s)) for s in (self._center.slope_upper, self._center.slope_lower)]
-        weight = self._weight or steep[0] / max(steep[1], 1e-300)
+        weight = min(self._weight or steep[0] / max(steep[1], 1e-300), HEAVIEST)
         for _ in range(40):
+            if not weight <= HEAVIEST:
+                break
             step = step_with(weight)
             change = self._change(step)
             if change <= room:
