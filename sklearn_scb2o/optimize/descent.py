@@ -15,7 +15,7 @@ from .violation import CuttingPlanes, Point, SecantModel, ViolationModel, violat
 Function = Callable[[Floats], tuple[Floats, Floats]]
 
 #: Violation sqrt(L - lowest L) of the answer, in units of that of a usual point, or of the root of a given tolerance.
-FINAL, INSIDE = 3e-7, 0.6
+FINAL, INSIDE = 5e-8, 0.6
 #: A descent of L ends where it gains less in an iteration: the square of this part of the violation of the answer, or
 #: this part of all that it gained.
 UNIT, ENOUGH = 0.3, 1e-6
@@ -23,8 +23,9 @@ UNIT, ENOUGH = 0.3, 1e-6
 FIRST_PART, STRICTER = 0.1, 0.1
 #: A violation is reached when exceeded by these factors, in between and at last.
 NEARLY, REACHED = 2.0, 1.3
-#: What a better point within the violation allowed may be worth, in units of what all of the violation is worth.
-WORTHLESS = (0.3, 0.1)
+#: What a better point within the violation allowed may be worth, in units of what all of the violation is worth: in
+#: between, at last, and at last where no tolerance is given.
+BETWEEN, ROUGHLY, PRECISELY = 0.3, 0.1, 1e-6
 #: Radius of the first region, in widths of the box, the largest, and that which ends a search.
 RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
 #: Added to the error of a model that knows of no step.
@@ -101,7 +102,8 @@ def descend(
     final = INSIDE * lower_tol**0.5 if lower_tol else max(FINAL * usual, 10.0 * rounding**0.5)
     differences = _Differences(function, archive.high)
     z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
-    _minimise_upper(differences, archive, differences.at(z), final, rival)
+    enough = ROUGHLY if lower_tol else PRECISELY
+    _minimise_upper(differences, archive, differences.at(z), final, enough, rival)
 
 
 def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, unit: float) -> Floats:
@@ -116,8 +118,9 @@ def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, 
 
 
 def _minimise_upper(
-    differences: _Differences, archive: Archive, center: Point, final: float, rival: tuple[float, float]
-) -> None:
+    differences: _Differences, archive: Archive, center: Point, final: float, enough: float,
+    rival: tuple[float, float],
+) -> None:  # fmt: skip
     """G from a point of low L, with a violation of about `final`."""
     planes = CuttingPlanes(center, 0.1 * final)
     models: list[ViolationModel] = [planes, SecantModel(center)]
@@ -140,7 +143,7 @@ def _minimise_upper(
 
         last = allowed <= final
         worth = multiplier * allowed if allowed < np.inf else 0.0
-        done = now <= (REACHED if last else NEARLY) * allowed and -change <= (WORTHLESS[1] if last else WORTHLESS[0]) * worth
+        done = now <= (REACHED if last else NEARLY) * allowed and -change <= (enough if last else BETWEEN) * worth
         stuck = min(size, radius) < SMALLEST or promised <= 1e-10 * np.linalg.norm(center.slope_upper)
         if stuck and not done and model.error < STUCK:
             model.error += STUCK  # the other one is asked

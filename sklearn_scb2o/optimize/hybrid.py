@@ -21,7 +21,7 @@ STARTS, APART = 5, 0.05
 #: Evaluations at most of a search by differences, times d + 1.
 DESCENT = 200
 #: L counts as lowest up to this part of its usual excess.
-SAME_LOWER = 1e-12
+SAME_LOWER = 1e-14
 #: Variables above which models cost more than they are worth where differences will do.
 MODELS = 5
 #: Swarms in a row without a better answer, after which the search ends.
@@ -51,7 +51,7 @@ class Hybrid:
     budget : int or None
         Evaluations that are left. If None, there is one round of searches.
     lower_tol : float
-        L counts as lowest up to this; 0: up to 1e-12 of its usual excess, or its noise.
+        L counts as lowest up to this; 0: up to 1e-14 of its usual excess, or its noise.
     seed : int or SeedSequence
         Of directions and later swarms.
 
@@ -103,9 +103,10 @@ class Hybrid:
         waiting = 0
         try:
             while waiting < PATIENCE:
-                before = self._best
+                before = self._rival
                 yield from self._round()
-                waiting = waiting + 1 if self._best == before else 0
+                lower, upper = self._rival
+                waiting = 0 if lower < before[0] - self._tol or upper < before[1] else waiting + 1
                 if self._budget is None:
                     return
                 self._swarm(int(LATER_SHARE * self._budget))

@@ -122,7 +122,7 @@ def minimize(
         Let local searches take turns with swarms of 50 particles: the first swarm has a quarter of `max_evals`; the
         searches start from its good points, by differences where the objectives are smooth and by quadratic models
         elsewhere, and what is left is for further swarms and searches. By far the best answer for a number of
-        evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-12 of its
+        evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-14 of its
         usual excess, or its noise.
     polish : bool
         End with a local search by COBYQA from the result: G is minimised subject to L not above the value reached.

@@ -81,6 +81,7 @@ class CuttingPlanes:
         self._curvature = _first_curvature(center)
 
     def look_at(self, center: Point, lowest: float) -> None:
+        """Be a model around this point."""
         self._center, self._lowest = center, lowest
         self._violation = violation(center.lower, lowest)
         d = len(center.z)
@@ -105,15 +106,18 @@ class CuttingPlanes:
         return float(np.abs(self._normals).max(initial=0.0))
 
     def at(self, step: Floats) -> float:
+        """The expected c."""
         return max(0.0, float((self._levels + self._normals @ step).max(initial=0.0)))
 
     def best_step(self, allowed: float, low: Floats, high: Floats) -> Step:
+        """The step to the lowest G that is admitted."""
         slope, room = self._center.slope_upper, np.minimum(allowed - self._levels, 1e100)
         step, multipliers = minimise_with_constraints(slope, self._curvature, self._normals, room, low, high)
         change = float(slope @ step + 0.5 * step @ self._curvature @ step)
         return Step(step, change, self.at(step), float(multipliers.sum()))
 
     def learn(self, new: Point, multiplier: float, excess: float) -> None:
+        """Take in another point."""
         old = self._center
         self._points = [*self._points, new][-self._most :]
         step, change = new.z - old.z, new.slope_upper - old.slope_upper
@@ -142,6 +146,7 @@ class SecantModel:
         self._weight = 0.0
 
     def look_at(self, center: Point, lowest: float) -> None:
+        """Be a model around this point."""
         self._center, self._lowest = center, lowest
         eigenvalues, axes = np.linalg.eigh(self._curvature_lower)
         self._positive = (axes * np.maximum(eigenvalues, 0.0)) @ axes.T
@@ -150,9 +155,11 @@ class SecantModel:
         return float(self._center.slope_lower @ step + 0.5 * step @ self._positive @ step)
 
     def at(self, step: Floats) -> float:
+        """The expected c."""
         return violation(self._center.lower + self._change(step), self._lowest)
 
     def best_step(self, allowed: float, low: Floats, high: Floats) -> Step:
+        """The step to the lowest G that is admitted."""
         weight, step = self._weigh(self._lowest + allowed**2 - self._center.lower, low, high)
         change = float(self._center.slope_upper @ step + 0.5 * step @ self._curvature @ step)
         return Step(step, change, self.at(step), 2.0 * weight * self.at(step))
@@ -169,7 +176,7 @@ class SecantModel:
             return 0.0, step
         step, lowest_change = minimise_in_box(self._center.slope_lower, self._positive, low, high)
         best = (0.0, step if room < 0.0 else np.zeros(len(step)))
-        room, least, most = max(room, PART * lowest_change), 0.0, np.inf
+        room, least, most = room if lowest_change <= room else PART * lowest_change, 0.0, np.inf
         steep = [float(np.linalg.norm(s)) for s in (self._center.slope_upper, self._center.slope_lower)]
         weight = min(self._weight or steep[0] / max(steep[1], 1e-300), HEAVIEST)
         for _ in range(40):
@@ -179,7 +186,7 @@ class SecantModel:
             change = self._change(step)
             if change <= room:
                 most, best, self._weight = weight, (weight, step), weight
-                if change >= room - 0.1 * abs(room) or most < 1.2 * least:
+                if change >= room - 0.2 * (room - lowest_change) or most < 1.2 * least:
                     break
                 weight = float(np.sqrt(least * most)) if least else weight / 8.0
             else:
@@ -188,6 +195,7 @@ class SecantModel:
         return best
 
     def learn(self, new: Point, multiplier: float, excess: float) -> None:
+        """Take in another point."""
         step = new.z - self._center.z
         self._curvature = damped_bfgs(self._curvature, step, new.slope_upper - self._center.slope_upper)
         rest = new.slope_lower - self._center.slope_lower - self._curvature_lower @ step

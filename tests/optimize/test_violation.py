@@ -1,0 +1,109 @@
+"""Models of the violation, which learn the constraints that make up L from its gradients."""
+
+import numpy as np
+import pytest
+
+from sklearn_scb2o.optimize.violation import CuttingPlanes, Point, SecantModel, damped_bfgs, violation
+
+ALLOWED = 0.01
+
+
+def point(f, z):
+    """L and G at z with their gradients, by central differences."""
+    z = np.asarray(z, dtype=float)
+    h = 1e-6 * np.eye(z.size)
+    slopes = [[(f(z + e)[i] - f(z - e)[i]) / 2e-6 for e in h] for i in (0, 1)]
+    return Point(z, *map(float, f(z)), np.array(slopes[0]), np.array(slopes[1]))
+
+
+def corner(z):
+    """Two inequalities, z1 <= 0 and z2 <= 0; G is lowest at their corner."""
+    return max(z[0], 0.0) ** 2 + max(z[1], 0.0) ** 2, float(-z[0] - z[1])
+
+
+def crossing(z):
+    """Two equations, z1 = 0 and z2 = 0."""
+    return z[0] ** 2 + z[1] ** 2, float(-z[0] - z[1] + z[2] ** 2)
+
+
+def taught(model, f, center, others):
+    model.look_at(center, 0.0)
+    for z in others:
+        model.learn(point(f, z), 0.0, 0.0)
+    model.look_at(center, 0.0)
+    return model
+
+
+def test_the_violation_is_the_root_of_the_excess():
+    assert violation(5.0, 1.0) == 2.0
+    assert violation(1.0, 1.0 + 1e-9) == 0.0
+
+
+def test_cutting_planes_know_each_constraint_that_was_violated():
+    center = point(corner, [-0.5, -0.5])
+    model = taught(CuttingPlanes(center, 1e-9), corner, center, [[0.2, -0.5], [-0.5, 0.3]])
+    for step in ([0.7, 0.1], [0.1, 0.9], [0.2, 0.2]):
+        assert model.at(np.array(step)) == pytest.approx(max(0.0, *(center.z + step)), abs=1e-6)
+
+
+def test_their_step_goes_to_the_corner_and_weighs_both_constraints():
+    center = point(corner, [-0.5, -0.5])
+    model = taught(CuttingPlanes(center, 1e-9), corner, center, [[0.2, -0.5], [-0.5, 0.3]])
+    step = model.best_step(ALLOWED, -np.ones(2), np.ones(2))
+    np.testing.assert_allclose(center.z + step.step, ALLOWED, atol=1e-5)
+    assert step.violation == pytest.approx(ALLOWED, abs=1e-6)
+    assert step.multiplier == pytest.approx(2.0, abs=0.05)
+
+
+def test_a_plane_that_exceeds_what_is_known_is_lowered():
+    def f(z):  # c = |z1| - z1^2 is not convex
+        return (abs(z[0]) - z[0] ** 2) ** 2, float(z[0])
+
+    center = point(f, [0.01])
+    model = taught(CuttingPlanes(center, 1e-9), f, center, [[0.4]])
+    assert model.at(np.zeros(1)) <= violation(center.lower, 0.0) + 1e-12
+
+
+def test_of_one_equation_seen_from_both_sides_one_side_counts():
+    center = point(crossing, [0.1, 0.0, 0.0])
+    model = taught(CuttingPlanes(center, 1e-9), crossing, center, [[-0.3, 0.0, 0.0]])
+    assert model.at(np.array([-0.1, 0.0, 0.0])) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_secant_model_learns_the_curvature_of_equations():
+    center = point(crossing, [0.3, -0.2, 0.5])
+    model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5], [0.6, -0.1, 0.2]])
+    for step in np.random.default_rng(0).uniform(-1, 1, (5, 3)):
+        assert model.at(step) == pytest.approx(np.hypot(*(center.z + step)[:2]), abs=1e-5)
+
+
+def test_its_step_keeps_to_the_violation_allowed():
+    center = point(crossing, [0.3, -0.2, 0.5])
+    model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5], [0.6, -0.1, 0.2]])
+    step = model.best_step(ALLOWED, -np.ones(3), np.ones(3))
+    assert step.violation <= ALLOWED * (1 + 1e-6)
+    assert step.violation >= 0.8 * ALLOWED
+    assert step.multiplier > 0.0
+    np.testing.assert_allclose((center.z + step.step)[:2], ALLOWED / 2**0.5, atol=0.2 * ALLOWED)
+
+
+def test_where_the_violation_cannot_be_reached_the_step_goes_towards_it():
+    for model in (CuttingPlanes, SecantModel):
+        center = point(crossing, [0.5, 0.5, 0.0])
+        made = model(center, 1e-9) if model is CuttingPlanes else model(center)
+        taught(made, crossing, center, [[0.4, 0.6, 0.0], [0.6, 0.3, 0.1]])
+        step = made.best_step(ALLOWED, np.full(3, -0.1), np.full(3, 0.1))
+        assert np.hypot(*(center.z + step.step)[:2]) < 0.6
+        assert np.abs(step.step).max() <= 0.1 + 1e-12
+
+
+def test_damped_updates_stay_positive_definite():
+    rng = np.random.default_rng(1)
+    H = np.eye(4)
+    for _ in range(200):
+        H = damped_bfgs(H, rng.normal(size=4), rng.normal(size=4) * 10.0 ** rng.uniform(-3, 3))
+        assert np.linalg.eigvalsh(H)[0] > 0.0
+
+
+def test_an_update_with_infinite_values_changes_nothing():
+    np.testing.assert_array_equal(damped_bfgs(np.eye(2), np.array([1.0, 0.0]), np.array([1e308, 1e308])), np.eye(2))
