@@ -200,7 +200,7 @@ def test_max_time_ends_a_search_in_its_middle(seconds, monkeypatch):
 
 def test_it_ends_before_the_budget_where_nothing_better_is_found():
     result = run(lambda x: (values(x)[0], np.zeros(len(x))), vectorized=True, max_evals=20_000)
-    assert result.nfev < 18_000
+    assert result.nfev < 19_500
     assert "nothing better" in result.message
 
 
