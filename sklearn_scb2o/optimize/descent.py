@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, OptimizeResult
 from scipy.optimize import minimize as scipy_minimize
 
 from .archive import Archive, Floats
-from .violation import CuttingPlanes, Point, SecantModel, ViolationModel, violation
+from .violation import CuttingPlanes, Point, SecantModel, Step, ViolationModel, violation
 
 #: L and G at points of shape (n, d) of the archive's coordinates.
 Function = Callable[[Floats], tuple[Floats, Floats]]
@@ -103,7 +103,7 @@ def descend(
     differences = _Differences(function, archive.high)
     z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
     enough = ROUGHLY if lower_tol else PRECISELY
-    _minimise_upper(differences, archive, differences.at(z), final, enough, rival)
+    _UpperSearch(differences, archive, differences.at(z), final, enough, rival).run()
 
 
 def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, unit: float) -> Floats:
@@ -117,68 +117,108 @@ def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, 
     return np.clip(found.x, archive.low, archive.high)
 
 
-def _minimise_upper(
-    differences: _Differences, archive: Archive, center: Point, final: float, enough: float,
-    rival: tuple[float, float],
-) -> None:  # fmt: skip
-    """G from a point of low L, with a violation of about `final`."""
-    planes = CuttingPlanes(center, 0.1 * final)
-    models: list[ViolationModel] = [planes, SecantModel(center)]
-    allowed, radius = np.inf, RADIUS
-    while True:
-        lowest = float(archive.lower.min())
-        for model in models:
-            model.look_at(center, lowest)
-        if allowed < np.inf and planes.steepest > 0.0:
-            differences.step = float(np.clip(PART_STEP * allowed / planes.steepest, SMALLEST_STEP, LARGEST_STEP))
-        low, high = np.maximum(-radius, archive.low - center.z), np.minimum(radius, archive.high - center.z)
-        model = min(models, key=lambda model: model.error)
-        step, change, expected, multiplier = model.best_step(allowed, low, high)
-        size, now = float(np.abs(step).max()), violation(center.lower, lowest)
-        if allowed == np.inf:
-            multiplier = 0.0
-        gain = max(now - allowed, 0.0) - max(expected - allowed, 0.0)  # of violation
-        weight = max(2.0 * multiplier, change / (0.5 * gain) if gain > 0.0 else 0.0)  # pi
-        promised = weight * gain - change
+class _UpperSearch:
+    """Steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
 
-        last = allowed <= final
-        worth = multiplier * allowed if allowed < np.inf else 0.0
-        done = now <= (REACHED if last else NEARLY) * allowed and -change <= (enough if last else BETWEEN) * worth
-        stuck = min(size, radius) < SMALLEST or promised <= 1e-10 * np.linalg.norm(center.slope_upper)
-        if stuck and not done and model.error < STUCK:
-            model.error += STUCK  # the other one is asked
-            continue
-        if done or stuck:
-            behind = center.upper >= rival[1] and now <= NEARLY * allowed < np.inf
-            if behind and violation(rival[0], lowest) <= NEARLY * final:
+    def __init__(
+        self, differences: _Differences, archive: Archive, center: Point, final: float, enough: float,
+        rival: tuple[float, float],
+    ) -> None:  # fmt: skip
+        self._differences, self._archive, self._center = differences, archive, center
+        self._final, self._enough, self._rival = final, enough, rival
+        self._planes = CuttingPlanes(center, 0.1 * final)
+        self._models: list[ViolationModel] = [self._planes, SecantModel(center)]
+        self._allowed, self._radius = np.inf, RADIUS
+
+    def run(self) -> None:
+        """Until nothing better is within reach."""
+        while True:
+            self._lowest = float(self._archive.lower.min())
+            self._now = violation(self._center.lower, self._lowest)
+            for model in self._models:
+                model.look_at(self._center, self._lowest)
+            model = min(self._models, key=lambda model: model.error)
+            step = model.best_step(self._allowed, *self._region())
+            if self._allowed == np.inf:
+                step = step._replace(multiplier=0.0)
+            # weight pi of the violation beside G, and by how much G + pi max(c - v, 0) is to fall
+            gain = self._excess(self._now) - self._excess(step.violation)
+            weight = max(2.0 * step.multiplier, step.change / (0.5 * gain) if gain > 0.0 else 0.0)
+            promised = weight * gain - step.change
+
+            done = self._is_good_enough(step)
+            small = min(step.size, self._radius) < SMALLEST
+            stuck = small or promised <= 1e-10 * np.linalg.norm(self._center.slope_upper)
+            if stuck and not done and model.error < STUCK:
+                model.error += STUCK  # the other one is asked
+            elif not (done or stuck):
+                self._try(step, weight, promised)
+            elif self._is_behind() or (self._is_last and not self._lower_L()):
                 return
-            if last:
-                _minimise_lower(differences, archive, center.z, (UNIT * final) ** 2)
-                if violation(lowest, float(archive.lower.min())) <= 0.5 * final:
-                    return
-                now = violation(center.lower, float(archive.lower.min()))
-            allowed = max(STRICTER * min(allowed, 10.0 * now), final) if allowed < np.inf else final
-            radius = max(radius, 10.0 * size, 1e-3)
-            continue
+            else:
+                self._be_stricter(step.size)
 
-        new = differences.at(np.clip(center.z + step, archive.low, archive.high))
+    @property
+    def _is_last(self) -> bool:
+        return self._allowed <= self._final
+
+    def _excess(self, c: float) -> float:
+        return max(c - self._allowed, 0.0)
+
+    def _region(self) -> tuple[Floats, Floats]:
+        """How far the next step may go; sets the steps of the differences, too."""
+        if self._allowed < np.inf and self._planes.steepest > 0.0:
+            step = PART_STEP * self._allowed / self._planes.steepest
+            self._differences.step = float(np.clip(step, SMALLEST_STEP, LARGEST_STEP))
+        low, high = self._archive.low - self._center.z, self._archive.high - self._center.z
+        return np.maximum(-self._radius, low), np.minimum(self._radius, high)
+
+    def _is_good_enough(self, step: Step) -> bool:
+        """Whether the point keeps to the violation allowed, and a step would gain next to nothing."""
+        worth = step.multiplier * self._allowed if self._allowed < np.inf else 0.0
+        factor, part = (REACHED, self._enough) if self._is_last else (NEARLY, BETWEEN)
+        return self._now <= factor * self._allowed and -step.change <= part * worth
+
+    def _is_behind(self) -> bool:
+        """Whether the rival is better already, though this search still is allowed more."""
+        keeps = self._now <= NEARLY * self._allowed < np.inf
+        rival = violation(self._rival[0], self._lowest)
+        return keeps and self._center.upper >= self._rival[1] and rival <= NEARLY * self._final
+
+    def _lower_L(self) -> bool:
+        """Whether L can still be lowered, so that the violation was taken for less than it is."""
+        _minimise_lower(self._differences, self._archive, self._center.z, (UNIT * self._final) ** 2)
+        lowest = float(self._archive.lower.min())
+        self._now = violation(self._center.lower, lowest)
+        return violation(self._lowest, lowest) > 0.5 * self._final
+
+    def _be_stricter(self, size: float) -> None:
+        """Allow less violation, in a region that is large beside the last step."""
+        known = self._allowed < np.inf
+        self._allowed = max(STRICTER * min(self._allowed, 10.0 * self._now), self._final) if known else self._final
+        self._radius = max(self._radius, 10.0 * size, 1e-3)
+
+    def _try(self, step: Step, weight: float, promised: float) -> None:
+        """Evaluate the end of a step, learn from it, and go there if it is better."""
+        center = self._center
+        new = self._differences.at(np.clip(center.z + step.step, self._archive.low, self._archive.high))
         if max(new.lower, abs(new.upper)) >= HUGE:
-            radius = FAILED * size
-            continue
-        after = violation(new.lower, lowest)
-        for model in models:
-            wrong = abs(model.at(step) - after) / (after + (allowed if allowed < np.inf else final))
-            model.error = 0.5 * (model.error + wrong)
-        if allowed == np.inf and after > final:
-            allowed = max(FIRST_PART * after, final)
-        weight = max(weight, 0.1 * promised / allowed)
-        reached = center.upper - new.upper + weight * (max(now - allowed, 0.0) - max(after - allowed, 0.0))
-        for model in models:
-            model.learn(new, multiplier, after - max(expected, allowed))
+            self._radius = FAILED * step.size
+            return
+        after = violation(new.lower, self._lowest)
+        unit = after + (self._allowed if self._allowed < np.inf else self._final)
+        for model in self._models:
+            model.error = 0.5 * (model.error + abs(model.at(step.step) - after) / unit)
+        if self._allowed == np.inf and after > self._final:
+            self._allowed = max(FIRST_PART * after, self._final)
+        weight = max(weight, 0.1 * promised / self._allowed)
+        reached = center.upper - new.upper + weight * (self._excess(self._now) - self._excess(after))
+        for model in self._models:
+            model.learn(new, step.multiplier, after - max(step.violation, self._allowed))
         if reached >= 0.1 * promised:
-            center = new
-            if reached > 0.7 * promised and size > 0.9 * radius:
-                radius = min(GROWTH * radius, LARGEST)
-        else:
-            told = after > 0.0 and after - new.slope_lower @ (new.z - center.z) / (2.0 * after) <= now
-            radius = (INFORMED if told else FAILED) * min(radius, size)
+            self._center = new
+            if reached > 0.7 * promised and step.size > 0.9 * self._radius:
+                self._radius = min(GROWTH * self._radius, LARGEST)
+        else:  # a linearisation that does not contradict what is known here tells of a constraint
+            told = after > 0.0 and after - new.slope_lower @ (new.z - center.z) / (2.0 * after) <= self._now
+            self._radius = (INFORMED if told else FAILED) * min(self._radius, step.size)

@@ -39,6 +39,11 @@ class Step(NamedTuple):
     violation: float
     multiplier: float
 
+    @property
+    def size(self) -> float:
+        """Its length in the coordinate in which it is longest."""
+        return float(np.abs(self.step).max())
+
 
 def violation(lower: float, lowest: float) -> float:
     """``sqrt(L - lowest L)``."""
