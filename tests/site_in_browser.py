@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 PAGES = {
     "start": "index.html",
@@ -20,6 +21,11 @@ PAGES = {
     "gallery": "gallery/plot_circle_star.html",
     "api": "api/sklearn_scb2o.SCB2OOptimizer.html",
 }
+
+
+def _failure(request: Any) -> list[str]:
+    """Why a request failed, unless the next page was opened meanwhile."""
+    return [] if request.failure == "net::ERR_ABORTED" else [f"{request.url} did not load: {request.failure}"]
 
 
 def check(root: str, executable: str, pictures: Path | None) -> list[str]:
@@ -32,7 +38,7 @@ def check(root: str, executable: str, pictures: Path | None) -> list[str]:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.on("console", lambda m: wrong.append(f"{m.text} {m.location['url']}") if m.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("requestfailed", lambda request: wrong.append(f"{request.url} did not load"))
+        page.on("requestfailed", lambda request: wrong.extend(_failure(request)))
         page.on("request", lambda request: None if request.url.startswith(root) else wrong.append(request.url))
         for name, path in PAGES.items():
             page.goto(root + path, wait_until="load")
