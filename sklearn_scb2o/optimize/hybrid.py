@@ -94,7 +94,8 @@ class Hybrid:
     @property
     def _rival(self) -> tuple[float, float]:
         """L and G of the answer."""
-        return float(self._archive.lower[self._best]), float(self._archive.upper[self._best])
+        i = self._best
+        return float(self._archive.lower[i]), float(self._archive.upper[i])
 
     def __iter__(self) -> Iterator[None]:
         """Run it; each turn is a search that has ended."""

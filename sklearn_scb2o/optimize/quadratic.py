@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
-Floats = NDArray[np.float64]
+from .archive import Floats
 
 #: Part of the violation that cannot be avoided or need not be, which a step may leave where it cannot be without.
 LEFT = 0.1

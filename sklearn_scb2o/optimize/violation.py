@@ -6,13 +6,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .quadratic import Floats, minimise_in_box, minimise_with_constraints
+from .archive import Floats
+from .quadratic import minimise_in_box, minimise_with_constraints
 
 #: Gradients that are remembered: so many times d, and some.
 REMEMBERED = 3
 #: Gradients of c that differ by less than this cosine belong to one constraint, whose curvature they tell.
 ALIKE = 0.7
-OPPOSITE = 0.7
 #: Curvature of G before anything is known, as part of its slope.
 FIRST_CURVATURE = 1e-2
 #: The largest weight of L beside G: sums of larger ones would overflow.
@@ -103,7 +103,7 @@ class CuttingPlanes:
         if self._violation > self._resolution:  # of one constraint from two sides one holds
             cosines = self._normals @ center.slope_lower
             cosines /= np.linalg.norm(self._normals, axis=1) * np.linalg.norm(center.slope_lower) + 1e-300
-            self._levels = np.where(cosines < -OPPOSITE, np.minimum(self._levels, -self._violation), self._levels)
+            self._levels = np.where(cosines < -ALIKE, np.minimum(self._levels, -self._violation), self._levels)
 
     @property
     def steepest(self) -> float:
@@ -126,7 +126,7 @@ class CuttingPlanes:
         old = self._center
         self._points = [*self._points, new][-self._most :]
         step, change = new.z - old.z, new.slope_upper - old.slope_upper
-        before, after = violation(old.lower, self._lowest), violation(new.lower, self._lowest)
+        before, after = self._violation, violation(new.lower, self._lowest)
         cosine = _cosine(old.slope_lower, new.slope_lower)
         if min(before, after) > self._resolution and abs(cosine) > ALIKE:
             change = change + multiplier * (

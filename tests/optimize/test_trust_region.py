@@ -6,7 +6,8 @@ from scipy.optimize import Bounds, lsq_linear
 from scipy.optimize import minimize as scipy_minimize
 
 from sklearn_scb2o.optimize.archive import Archive
-from sklearn_scb2o.optimize.trust_region import TrustRegionSearch, minimise_in_box
+from sklearn_scb2o.optimize.quadratic import minimise_in_box
+from sklearn_scb2o.optimize.trust_region import TrustRegionSearch
 
 #: No search may take so many turns.
 ENDLESS = 5000
