@@ -38,6 +38,8 @@ MAX_BREAKS = 3
 TOGETHER = 0.1, 0.5
 #: Seconds for which the number of an executor's workers is taken to be what it was.
 COUNT_EVERY = 1.0
+#: Seconds of waiting for dask without workers, after which that is told.
+DESERTED = 30.0
 
 
 def make_pool(workers: Any, *, asynchronous: bool) -> Pool:
@@ -287,6 +289,7 @@ class ExecutorPool(Pool):
         self._arrived: queue.SimpleQueue[tuple[list[Key], Any]] = queue.SimpleQueue()
         self._finished: deque[Finished] = deque()
         self._alone = False
+        self._deserted_since: float | None = None
         self._seconds = math.inf  # of the evaluations of late, on average
 
     @property
@@ -316,6 +319,7 @@ class ExecutorPool(Pool):
             try:
                 keys, result = self._arrived.get(timeout=1.0)
             except queue.Empty:  # a wait without an end does not see Ctrl-C where another thread was told of it
+                self._warn_if_deserted()
                 continue
             if not isinstance(result, BaseException):
                 self._finished.extend(result)
@@ -361,6 +365,16 @@ class ExecutorPool(Pool):
         except BaseException as error:
             result = error
         self._arrived.put((keys, result))
+
+    def _warn_if_deserted(self) -> None:
+        # dask waits for workers for ever, as a cluster may grow; but those that die again and again it may give up
+        if _n_threads_of_dask(self._executor) != 0:
+            self._deserted_since = None
+        elif self._deserted_since is None:
+            self._deserted_since = time.monotonic()
+        elif time.monotonic() - self._deserted_since >= DESERTED:
+            self._deserted_since = math.inf  # it is told once
+            _log.warning("dask has no workers; waiting for some to join")
 
     def _repeat_or_fail(self, keys: list[Key], message: str) -> None:
         # one beside it may be to blame: from now on each is sent alone, to a process of its own
@@ -437,10 +451,14 @@ def _capacity(executor: Any) -> int:
     for name in ("num_workers", "_max_workers"):
         if isinstance(getattr(executor, name, None), int):
             return int(getattr(executor, name))
+    n = _n_threads_of_dask(executor)
+    return max(1, n) if n is not None else os.cpu_count() or 1
+
+
+def _n_threads_of_dask(executor: Any) -> int | None:
+    """Threads of the workers of dask at this time; None where it is another executor."""
     client = getattr(executor, "_client", executor)
-    if hasattr(client, "nthreads"):
-        return max(1, sum(client.nthreads().values()))
-    return os.cpu_count() or 1
+    return sum(client.nthreads().values()) if hasattr(client, "nthreads") else None
 
 
 def _is_loky(backend: Any) -> bool:

@@ -585,8 +585,10 @@ def client():
     """Two worker processes; one that dies is started again, and takes what it was evaluating with it."""
     dask = pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")
+    # dask gives a worker up that is just being started when this time after its last death has passed
+    settings = {"distributed.scheduler.allowed-failures": 0, "distributed.deploy.lost-worker-timeout": "1h"}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask.config.set(settings),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -672,3 +674,23 @@ def test_capacity_follows_a_growing_cluster_of_dask():
         wait_until(lambda: pool.capacity == 3, 30)
         cluster.scale(1)
         wait_until(lambda: pool.capacity == 1, 30)
+
+
+@slow
+def test_waiting_for_dask_without_workers_is_told_once_and_ends_when_one_joins(caplog, monkeypatch):
+    pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(workers_module, "DESERTED", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+        make_pool(client, asynchronous=True) as pool,
+    ):
+        pool.submit((0, "L"), Call(total), np.ones(3))
+        later = threading.Timer(4.5, cluster.scale, [1])
+        later.start()
+        assert pool.next()[1].value == 3.0
+        later.join()
+    assert [r.message for r in caplog.records if r.name == "sklearn_scb2o"].count(
+        "dask has no workers; waiting for some to join"
+    ) == 1
