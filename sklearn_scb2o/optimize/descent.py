@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult
@@ -20,7 +21,7 @@ FINAL, INSIDE = 5e-8, 0.6
 #: this part of all that it gained.
 UNIT, ENOUGH = 0.3, 1e-6
 #: The violation allowed at first, as part of that of the first point that has one, and by which factor it then falls.
-FIRST_PART, STRICTER = 0.1, 0.1
+FIRST_PART, STRICTER = 0.1, 0.3
 #: A violation is reached when exceeded by these factors, in between and at last.
 NEARLY, REACHED = 2.0, 1.3
 #: What a better point within the violation allowed may be worth, in units of what all of the violation is worth: in
@@ -28,8 +29,9 @@ NEARLY, REACHED = 2.0, 1.3
 BETWEEN, ROUGHLY, PRECISELY = 0.3, 0.1, 1e-6
 #: Radius of the first region, in widths of the box, the largest, and that which ends a search.
 RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
-#: Added to the error of a model that knows of no step.
-STUCK = 1e3
+#: Both models are wrong by more than this part of the violation after a step that failed: second differences are taken,
+#: with so many variables at most, and this step, in widths of the box.
+WRONG, CURVATURES, LONG_STEP = 0.3, 12, 1e-4
 #: Factors of the radius after success, after a failure that told of a constraint, and after others.
 GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
 #: Steps of the differences, in widths of the box, and as part of the distance that the violation allowed makes.
@@ -58,6 +60,27 @@ class _Differences:
             self._last = Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
         return self._last
 
+    def curvatures(self, point: Point) -> tuple[Floats, Floats]:
+        """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""
+        z, (i, j) = point.z, np.triu_indices(len(point.z), 1)
+        steps = np.where(z + 2.0 * LONG_STEP > self._high, -LONG_STEP, LONG_STEP)
+        ahead = np.diag(steps)
+        values = self._function(np.vstack([z + ahead, z + ahead[i] + ahead[j]]))
+        return (
+            _second_differences(values[0], point.lower, point.slope_lower, steps),
+            _second_differences(values[1], point.upper, point.slope_upper, steps),
+        )
+
+
+def _second_differences(values: Floats, here: float, slope: Floats, steps: Floats) -> Floats:
+    """From the values after each step, then after each two of them; 0 where one is missing, and what is rounding."""
+    d = len(slope)
+    (i, j), single, double = np.triu_indices(d, 1), values[:d], values[d:]
+    change = np.diag(2.0 * (single - here - slope * steps))
+    change[i, j] = change[j, i] = double - single[i] - single[j] + here
+    known = (np.abs(change) < HUGE) & (np.abs(change) > 1e-12 * abs(here))
+    return np.where(known, change, 0.0) / np.outer(steps, steps)
+
 
 class _Stagnation:
     """Ends a descent that gains less than 1 in an iteration, or a small part of what it gained in all."""
@@ -81,8 +104,8 @@ def descend(
     First L-BFGS-B on L. Then steps in a region around the best point, each to the lowest G that a model of the
     violation ``c = sqrt(L - lowest L)`` admits: of linearisations at many points (`CuttingPlanes`) and a quadratic
     model of L (`SecantModel`), that which predicted better so far. A step is taken where ``G + pi max(c - v, 0)`` falls
-    as expected; whatever comes, the models learn from it. When G is as low as it gets with violation v, v becomes
-    smaller.
+    as expected; whatever comes, the models learn from it, and where both were wrong the second is told the second
+    differences of L and G. When G is as low as it gets with violation v, v becomes smaller.
 
     Parameters
     ----------
@@ -117,6 +140,15 @@ def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, 
     return np.clip(found.x, archive.low, archive.high)
 
 
+class _Proposal(NamedTuple):
+    """A step, the weight pi of the violation beside G, by how much G + pi max(c - v, 0) is to fall, if it will."""
+
+    step: Step
+    weight: float
+    promised: float
+    is_stuck: bool
+
+
 class _UpperSearch:
     """Steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
 
@@ -127,8 +159,10 @@ class _UpperSearch:
         self._differences, self._archive, self._center = differences, archive, center
         self._final, self._enough, self._rival = final, enough, rival
         self._planes = CuttingPlanes(center, 0.1 * final)
-        self._models: list[ViolationModel] = [self._planes, SecantModel(center)]
+        self._secant = SecantModel(center)
+        self._models: list[ViolationModel] = [self._planes, self._secant]
         self._allowed, self._radius = np.inf, RADIUS
+        self._is_measured = len(center.z) > CURVATURES  # whether second differences are known here, or too many
 
     def run(self) -> None:
         """Until nothing better is within reach."""
@@ -137,26 +171,28 @@ class _UpperSearch:
             self._now = violation(self._center.lower, self._lowest)
             for model in self._models:
                 model.look_at(self._center, self._lowest)
-            model = min(self._models, key=lambda model: model.error)
-            step = model.best_step(self._allowed, *self._region())
-            if self._allowed == np.inf:
-                step = step._replace(multiplier=0.0)
-            # weight pi of the violation beside G, and by how much G + pi max(c - v, 0) is to fall
-            gain = self._excess(self._now) - self._excess(step.violation)
-            weight = max(2.0 * step.multiplier, step.change / (0.5 * gain) if gain > 0.0 else 0.0)
-            promised = weight * gain - step.change
-
-            done = self._is_good_enough(step)
-            small = min(step.size, self._radius) < SMALLEST
-            stuck = small or promised <= 1e-10 * np.linalg.norm(self._center.slope_upper)
-            if stuck and not done and model.error < STUCK:
-                model.error += STUCK  # the other one is asked
-            elif not (done or stuck):
-                self._try(step, weight, promised)
+            proposal = self._propose()
+            if not proposal.is_stuck and not self._is_good_enough(proposal.step):
+                self._try(proposal)
             elif self._is_behind() or (self._is_last and not self._lower_L()):
                 return
             else:
-                self._be_stricter(step.size)
+                self._be_stricter(proposal.step.size)
+
+    def _propose(self) -> _Proposal:
+        """The step of the model that predicted better so far; of the other one where it knows of none."""
+        for model in sorted(self._models, key=lambda model: model.error):
+            step = model.best_step(self._allowed, *self._region())
+            if self._allowed == np.inf:
+                step = step._replace(multiplier=0.0)
+            gain = self._excess(self._now) - self._excess(step.violation)
+            weight = max(2.0 * step.multiplier, step.change / (0.5 * gain) if gain > 0.0 else 0.0)
+            promised = weight * gain - step.change
+            too_little = bool(promised <= 1e-10 * np.linalg.norm(self._center.slope_upper))
+            proposal = _Proposal(step, weight, promised, too_little or min(step.size, self._radius) < SMALLEST)
+            if not proposal.is_stuck:
+                break
+        return proposal
 
     @property
     def _is_last(self) -> bool:
@@ -198,9 +234,9 @@ class _UpperSearch:
         self._allowed = max(STRICTER * min(self._allowed, 10.0 * self._now), self._final) if known else self._final
         self._radius = max(self._radius, 10.0 * size, 1e-3)
 
-    def _try(self, step: Step, weight: float, promised: float) -> None:
+    def _try(self, proposal: _Proposal) -> None:
         """Evaluate the end of a step, learn from it, and go there if it is better."""
-        center = self._center
+        center, (step, weight, promised, _) = self._center, proposal
         new = self._differences.at(np.clip(center.z + step.step, self._archive.low, self._archive.high))
         if max(new.lower, abs(new.upper)) >= HUGE:
             self._radius = FAILED * step.size
@@ -217,8 +253,12 @@ class _UpperSearch:
             model.learn(new, step.multiplier, after - max(step.violation, self._allowed))
         if reached >= 0.1 * promised:
             self._center = new
+            self._is_measured = len(new.z) > CURVATURES
             if reached > 0.7 * promised and step.size > 0.9 * self._radius:
                 self._radius = min(GROWTH * self._radius, LARGEST)
+        elif not self._is_measured and min(model.error for model in self._models) > WRONG:
+            self._is_measured = True
+            self._secant.be_told(*self._differences.curvatures(center))
         else:  # a linearisation that does not contradict what is known here tells of a constraint
             told = after > 0.0 and after - new.slope_lower @ (new.z - center.z) / (2.0 * after) <= self._now
             self._radius = (INFORMED if told else FAILED) * min(self._radius, step.size)

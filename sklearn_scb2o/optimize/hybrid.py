@@ -12,8 +12,8 @@ from .descent import descend
 from .optimizer import SCB2OOptimizer
 from .trust_region import TrustRegionSearch
 
-#: Part of the evaluations for the first swarm, and for each later one.
-FIRST_SHARE, LATER_SHARE = 0.25, 0.1
+#: Part of the evaluations for the first swarm, at least and at most, and for each later one.
+LEAST_SHARE, FIRST_SHARE, LATER_SHARE = 0.1, 0.25, 0.1
 #: Particles of a swarm, unless the caller says otherwise.
 N_PARTICLES = 50
 #: Local searches after each swarm, and how far apart they start, in widths of the box.
@@ -26,6 +26,12 @@ SAME_LOWER = 1e-14
 MODELS = 5
 #: Swarms in a row without a better answer, after which the search ends.
 PATIENCE = 5
+
+
+def first_share(budget: int, d: int) -> int:
+    """Evaluations for the first swarm: so many that a search by differences can follow, within limits."""
+    return int(max(LEAST_SHARE * budget, min(FIRST_SHARE * budget, budget - DESCENT * (d + 1))))
+
 
 Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 

@@ -14,7 +14,7 @@ from .archive import Archive, Floats, Seen
 from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .hybrid import FIRST_SHARE, N_PARTICLES, Hybrid, SpentError
+from .hybrid import N_PARTICLES, Hybrid, SpentError, first_share
 from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
@@ -119,11 +119,11 @@ def minimize(
     track_consensus : bool
         Evaluate the consensus point in each iteration, for the history; otherwise once, at the end.
     local_search : bool
-        Let local searches take turns with swarms of 50 particles: the first swarm has a quarter of `max_evals`; the
-        searches start from its good points, by differences where the objectives are smooth and by quadratic models
-        elsewhere, and what is left is for further swarms and searches. By far the best answer for a number of
-        evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-14 of its
-        usual excess, or its noise.
+        Let local searches take turns with swarms of 50 particles: the first swarm has a tenth to a quarter of
+        `max_evals`; the searches start from its good points, by differences where the objectives are smooth and by
+        quadratic models elsewhere, and what is left is for further swarms and searches. By far the best answer for a
+        number of evaluations, unless G has very many local minima. L counts as lowest up to `lower_tol`, or else 1e-14
+        of its usual excess, or its noise.
     polish : bool
         End with a local search by COBYQA from the result: G is minimised subject to L not above the value reached.
         It takes what is left of `max_evals`, at most 100 (d + 1) evaluations, and never makes the result worse.
@@ -206,7 +206,7 @@ def minimize(
     swarm_budget = budget
     if budget is not None and local_search:
         least = 2 * n_runs * (optimizer.batch_size + 1)
-        swarm_budget = min(budget, max(int(FIRST_SHARE * budget), least))
+        swarm_budget = min(budget, max(first_share(budget, len(optimizer.bounds.lb)), least))
     runs = Runs(optimizer, random_state, restarts, restart_growth)
     with (
         nullcontext() if checkpoint is None else Checkpoint.locked(checkpoint, checkpoint_every) as store,

@@ -15,6 +15,8 @@ REMEMBERED = 3
 ALIKE = 0.7
 #: Curvature of G before anything is known, as part of its slope.
 FIRST_CURVATURE = 1e-2
+#: The least curvature of G where it is measured, as part of its slope.
+SMALLEST_CURVATURE = 1e-3
 #: The largest weight of L beside G: sums of larger ones would overflow.
 HEAVIEST = 1e100
 #: A step that would not reach the violation allowed in the region goes this part of the way.
@@ -207,6 +209,14 @@ class SecantModel:
         if abs(rest @ step) > 1e-4 * np.linalg.norm(rest) * np.linalg.norm(step):
             curvature = self._curvature_lower + np.outer(rest, rest) / (rest @ step)
             self._curvature_lower = curvature if np.isfinite(curvature).all() else self._curvature_lower
+
+    def be_told(self, curvature_lower: Floats, curvature_upper: Floats) -> None:
+        """Take second derivatives of L and G for right; of G their sizes, as it shall be convex."""
+        if curvature_lower.any():
+            self.error, self._curvature_lower = 0.0, curvature_lower
+            eigenvalues, axes = np.linalg.eigh(curvature_upper)
+            least = SMALLEST_CURVATURE * float(np.linalg.norm(self._center.slope_upper))
+            self._curvature = (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
 
 
 def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:
