@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds
@@ -124,12 +126,24 @@ class Archive:
         self._values[:, self._n : n] = lower[good], upper[good]
         self._n = n
 
-    def apart(self, most: int, distance: float) -> list[Floats]:
-        """Good points that differ by `distance` in a coordinate: of the tenth with the lowest L, in the order of G."""
-        order = np.argsort(self.lower, kind="stable")[: max(1, self._n // 10)]
+    def apart(self, most: int, distance: float, since: int = 0, taken: Sequence[Floats] = ()) -> list[Floats]:
+        """Good points that differ by `distance` in a coordinate: of the tenth with the lowest L, in the order of G.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        distance : float
+            In widths of the box.
+        since : int
+            Index of the first point that may be one.
+        taken : sequence of arrays of shape (d,)
+            Points from which they shall differ as well.
+        """
+        order = since + np.argsort(self.lower[since:], kind="stable")[: max(1, (self._n - since) // 10)]
         chosen: list[Floats] = []
         for i in order[np.argsort(self.upper[order], kind="stable")]:
-            if all(np.abs(self.z[i] - other).max() >= distance for other in chosen):
+            if all(np.abs(self.z[i] - other).max() >= distance for other in (*taken, *chosen)):
                 chosen.append(self.z[i].copy())
                 if len(chosen) == most:
                     break

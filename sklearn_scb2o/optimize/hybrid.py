@@ -44,7 +44,8 @@ class Hybrid:
     """Local searches from the good points of a swarm, then from those of another one, until the budget is spent.
 
     Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
-    turns, elsewhere they are all with models.
+    turns, and begin where none has begun before; elsewhere they are all with models, from the best points again and
+    again.
 
     Parameters
     ----------
@@ -74,6 +75,7 @@ class Hybrid:
         self._evaluate, self._archive, self._budget = evaluate, archive, budget
         self._left: float = np.inf if budget is None else budget
         self._allowed = np.inf  # in the search that goes on
+        self._searched: list[Floats] = []  # where searches began
         self.spent = False
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
@@ -107,22 +109,26 @@ class Hybrid:
         """Run it; each turn is a search that has ended."""
         if not self._archive.d or not len(self._archive.z):
             return
-        waiting = 0
+        waiting = since = 0
         try:
             while waiting < PATIENCE:
                 before = self._rival
-                yield from self._round()
+                yield from self._round(since, goes_on=not waiting)
                 lower, upper = self._rival
                 waiting = 0 if lower < before[0] - self._tol or upper < before[1] else waiting + 1
                 if self._budget is None:
                     return
+                since = len(self._archive.z)
                 self._swarm(int(LATER_SHARE * self._budget))
         except SpentError:
             self.spent = True
 
-    def _round(self) -> Iterator[None]:
+    def _round(self, since: int, *, goes_on: bool) -> Iterator[None]:
         starts = self._archive.apart(STARTS, APART)
         smooth = self._looks_smooth(starts[0])
+        if smooth and since:
+            starts = self._new_starts(since, goes_on)
+        self._searched.extend(starts)
         finished = None
         for start in starts:
             if smooth and (finished is None or self._archive.d > MODELS):
@@ -137,6 +143,12 @@ class Hybrid:
         if smooth and self._best != finished:
             self._by_differences(self._archive.z[self._best])
             yield
+
+    def _new_starts(self, since: int, goes_on: bool) -> list[Floats]:
+        """Points of the last swarm from which no search has begun nearby; the answer before, if it may get better."""
+        best = self._archive.z[self._best].copy()
+        new = self._archive.apart(STARTS, APART, since, (*self._searched, best))
+        return [best, *new][:STARTS] if goes_on or not new else new
 
     def _by_models(self, start: Floats) -> None:
         search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)), rival=self._rival)
