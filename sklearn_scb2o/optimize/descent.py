@@ -76,8 +76,9 @@ def _second_differences(values: Floats, here: float, slope: Floats, steps: Float
     """From the values after each step, then after each two of them; 0 where one is missing, and what is rounding."""
     d = len(slope)
     (i, j), single, double = np.triu_indices(d, 1), values[:d], values[d:]
-    change = np.diag(2.0 * (single - here - slope * steps))
-    change[i, j] = change[j, i] = double - single[i] - single[j] + here
+    with np.errstate(invalid="ignore"):  # inf - inf
+        change = np.diag(2.0 * (single - here - slope * steps))
+        change[i, j] = change[j, i] = double - single[i] - single[j] + here
     known = (np.abs(change) < HUGE) & (np.abs(change) > 1e-12 * abs(here))
     return np.where(known, change, 0.0) / np.outer(steps, steps)
 

@@ -112,6 +112,15 @@ def test_the_first_start_is_the_lowest_in_G_of_those_with_a_low_L():
     np.testing.assert_array_equal(known.apart(1, 0.1)[0], known.z[1])
 
 
+def test_starts_may_be_limited_to_late_points_and_to_those_away_from_others():
+    lower = np.r_[np.zeros(10), np.arange(20.0)]  # the early points have the lowest L
+    known = archive(np.linspace([-3, 1], [3, 5], 30), lower=lower, upper=np.arange(30.0))
+    late = known.z[10:12]  # the tenth of the late ones with the lowest L
+    np.testing.assert_array_equal(known.apart(5, 1e-3, since=10), late)
+    np.testing.assert_array_equal(known.apart(5, 1e-3, since=10, taken=[late[0] + 1e-4]), late[1:])
+    assert known.apart(5, 1e-3, since=10, taken=list(late)) == []
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_values_may_all_be_missing(n):
     known = archive(np.zeros((3, 2)), lower=np.full(3, np.nan))

@@ -4,7 +4,7 @@ from optimize_cases import Counted
 from scipy.optimize import Bounds
 
 from sklearn_scb2o.optimize.archive import Archive
-from sklearn_scb2o.optimize.descent import descend
+from sklearn_scb2o.optimize.descent import _Differences, descend
 
 UNIT = 2.0**10
 
@@ -48,6 +48,28 @@ def circle(z):
 def solution(d):
     """Of `circle`."""
     return 0.5 + np.full(d, 0.3 / d**0.5)
+
+
+@pytest.mark.parametrize("start", [[0.4, 0.7, 0.2], [1.0, 0.3, 1.0]])  # where the box ends differences are backward
+def test_second_differences_are_the_curvatures(start):
+    A, B = np.random.default_rng(0).standard_normal((2, 3, 3))
+    f = Counted(lambda z: (np.einsum("...i,ij,...j", z, A, z) + z[..., 0], np.einsum("...i,ij,...j", z, B, z) - 3.0))
+    differences = _Differences(f, np.ones(3))
+    point = differences.at(np.array(start))
+    known = f.n
+    curvatures = differences.curvatures(point)
+    np.testing.assert_allclose(curvatures, [A + A.T, B + B.T], atol=0.02)
+    assert f.n - known == 6
+
+
+def test_second_differences_are_zero_where_there_is_only_rounding_or_no_value():
+    def plane(z):
+        return 1e3 + z @ np.array([1.0, -2.0]), np.where(z[..., 1] > 0.5, np.inf, z[..., 0] ** 2)
+
+    differences = _Differences(plane, np.ones(2))
+    lower, upper = differences.curvatures(differences.at(np.array([0.3, 0.5 - 1e-6])))
+    assert not lower.any()
+    np.testing.assert_allclose(upper, [[2.0, 0.0], [0.0, 0.0]], atol=0.02)
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])

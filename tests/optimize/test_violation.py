@@ -77,6 +77,25 @@ def test_the_secant_model_learns_the_curvature_of_equations():
         assert model.at(step) == pytest.approx(np.hypot(*(center.z + step)[:2]), abs=1e-5)
 
 
+def test_the_secant_model_is_exact_where_it_is_told_the_curvatures():
+    center = point(crossing, [0.3, -0.2, 0.5])
+    model = taught(SecantModel(center), crossing, center, [])
+    model.be_told(np.diag([2.0, 2.0, 0.0]), np.diag([0.0, 0.0, 2.0]))
+    model.look_at(center, 0.0)
+    assert model.error == 0.0
+    for step in np.random.default_rng(0).uniform(-1, 1, (5, 3)):
+        assert model.at(step) == pytest.approx(np.hypot(*(center.z + step)[:2]), abs=1e-5)
+    assert model.best_step(1.0, -np.ones(3), np.ones(3)).step[2] == pytest.approx(-0.5, abs=1e-3)
+
+
+def test_a_lower_objective_without_curvature_tells_the_secant_model_nothing():
+    center = point(crossing, [0.3, -0.2, 0.5])
+    model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5]])
+    before, error = model.at(np.ones(3)), model.error
+    model.be_told(np.zeros((3, 3)), np.eye(3))
+    assert (model.at(np.ones(3)), model.error) == (before, error)
+
+
 def test_its_step_keeps_to_the_violation_allowed():
     center = point(crossing, [0.3, -0.2, 0.5])
     model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5], [0.6, -0.1, 0.2]])
