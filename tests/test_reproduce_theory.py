@@ -1,3 +1,4 @@
+import re
 from functools import partial
 
 import numpy as np
@@ -94,11 +95,10 @@ def test_command_prints_the_table_and_saves_the_figure(monkeypatch, capsys, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "measure", [particle_error, partial(step_error, steps=[32, 64, 128, 256], fine_steps=8192)], ids=["N", "dt"]
-)
-def test_measured_slopes_agree_with_the_paper(measure):
-    curve = measure(range(8))
-    low, high = curve.interval(curve.slope)
-    assert low <= curve.expected <= high
-    assert high - low < 0.12
+def test_measured_slopes_agree_with_the_paper(capsys, tmp_path):
+    assert main(["reproduce", "theory", "--seeds", "8", "--output", str(tmp_path)]) == 0
+    found = re.findall(r"slope +(\S+) \[(\S+), (\S+)\]; the paper's (\S+)", capsys.readouterr().out)
+    assert len(found) == 2
+    for _, low, high, paper in found:
+        assert float(low) <= float(paper) <= float(high)
+        assert float(high) - float(low) < 0.12

@@ -163,7 +163,7 @@ class _UpperSearch:
         self._secant = SecantModel(center)
         self._models: list[ViolationModel] = [self._planes, self._secant]
         self._allowed, self._radius = np.inf, RADIUS
-        self._is_measured = len(center.z) > CURVATURES  # whether second differences are known here, or too many
+        self._measured: Point | None = None  # where second differences were taken last
 
     def run(self) -> None:
         """Until nothing better is within reach."""
@@ -182,8 +182,9 @@ class _UpperSearch:
 
     def _propose(self) -> _Proposal:
         """The step of the model that predicted better so far; of the other one where it knows of none."""
+        region = self._region()
         for model in sorted(self._models, key=lambda model: model.error):
-            step = model.best_step(self._allowed, *self._region())
+            step = model.best_step(self._allowed, *region)
             if self._allowed == np.inf:
                 step = step._replace(multiplier=0.0)
             gain = self._excess(self._now) - self._excess(step.violation)
@@ -222,6 +223,10 @@ class _UpperSearch:
         rival = violation(self._rival[0], self._lowest)
         return keeps and self._center.upper >= self._rival[1] and rival <= NEARLY * self._final
 
+    def _may_measure(self) -> bool:
+        """Whether second differences have not been taken here, and would not be too many."""
+        return self._measured is not self._center and self._archive.d <= CURVATURES
+
     def _lower_L(self) -> bool:
         """Whether L can still be lowered, so that the violation was taken for less than it is."""
         _minimise_lower(self._differences, self._archive, self._center.z, (UNIT * self._final) ** 2)
@@ -254,11 +259,10 @@ class _UpperSearch:
             model.learn(new, step.multiplier, after - max(step.violation, self._allowed))
         if reached >= 0.1 * promised:
             self._center = new
-            self._is_measured = len(new.z) > CURVATURES
             if reached > 0.7 * promised and step.size > 0.9 * self._radius:
                 self._radius = min(GROWTH * self._radius, LARGEST)
-        elif not self._is_measured and min(model.error for model in self._models) > WRONG:
-            self._is_measured = True
+        elif self._may_measure() and min(model.error for model in self._models) > WRONG:
+            self._measured = center
             self._secant.be_told(*self._differences.curvatures(center))
         else:  # a linearisation that does not contradict what is known here tells of a constraint
             told = after > 0.0 and after - new.slope_lower @ (new.z - center.z) / (2.0 * after) <= self._now

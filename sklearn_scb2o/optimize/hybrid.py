@@ -27,13 +27,12 @@ MODELS = 5
 #: Swarms in a row without a better answer, after which the search ends.
 PATIENCE = 5
 
+Evaluate = Callable[[Floats], tuple[Floats, Floats]]
+
 
 def first_share(budget: int, d: int) -> int:
     """Evaluations for the first swarm: so many that a search by differences can follow, within limits."""
     return int(max(LEAST_SHARE * budget, min(FIRST_SHARE * budget, budget - DESCENT * (d + 1))))
-
-
-Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 
 
 class SpentError(Exception):

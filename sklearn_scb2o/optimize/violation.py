@@ -215,7 +215,7 @@ class SecantModel:
         if curvature_lower.any():
             self.error, self._curvature_lower = 0.0, curvature_lower
             eigenvalues, axes = np.linalg.eigh(curvature_upper)
-            least = SMALLEST_CURVATURE * float(np.linalg.norm(self._center.slope_upper))
+            least = SMALLEST_CURVATURE * _steepness(self._center)
             self._curvature = (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
 
 
@@ -233,8 +233,12 @@ def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:
 
 
 def _first_curvature(center: Point) -> Floats:
-    steep = float(np.linalg.norm(center.slope_upper))
-    return FIRST_CURVATURE * (steep or 1.0) * np.eye(len(center.z))
+    return FIRST_CURVATURE * _steepness(center) * np.eye(len(center.z))
+
+
+def _steepness(center: Point) -> float:
+    """The slope of G; 1 where it is flat, as curvatures in units of it must not be 0."""
+    return float(np.linalg.norm(center.slope_upper)) or 1.0
 
 
 def _cosine(a: Floats, b: Floats) -> float:

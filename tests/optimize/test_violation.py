@@ -96,6 +96,19 @@ def test_a_lower_objective_without_curvature_tells_the_secant_model_nothing():
     assert (model.at(np.ones(3)), model.error) == (before, error)
 
 
+def test_told_curvatures_can_be_learned_from_where_G_is_flat():
+    def flat_here(z):
+        return z[0] ** 2 + z[1] ** 2, float(max(z[2], 0.0) ** 2)
+
+    center = point(flat_here, [0.3, -0.2, -0.5])
+    model = taught(SecantModel(center), flat_here, center, [])
+    model.be_told(np.diag([2.0, 2.0, 0.0]), np.zeros((3, 3)))
+    new = point(flat_here, [0.0, 0.0, 1.0])
+    taught(model, flat_here, center, [new.z]).look_at(new, 0.0)
+    step = model.best_step(1.0, np.full(3, -2.0), np.full(3, 2.0)).step
+    assert step[2] == pytest.approx(-1.5, abs=1e-3)  # the slope was 0 at a distance of 1.5
+
+
 def test_its_step_keeps_to_the_violation_allowed():
     center = point(crossing, [0.3, -0.2, 0.5])
     model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5], [0.6, -0.1, 0.2]])
