@@ -23,7 +23,8 @@ import joblib
 import numpy as np
 
 from sklearn_scb2o.optimize.calls import Call
-from sklearn_scb2o.optimize.workers import Pool, make_pool
+from sklearn_scb2o.optimize.pool import Pool
+from sklearn_scb2o.optimize.workers import make_pool
 
 N = 100
 POINTS = np.random.default_rng(0).uniform(-3, 3, (N, 10))

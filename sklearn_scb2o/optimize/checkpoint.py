@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from ..exceptions import CheckpointError
 from .journal import Journal
 from .parameters import check_count
+from .pool import Key
 from .stopping import Limits
 from .storage import StrPath, decode, encode, locked, read_array, remove_leftovers, write_array, write_atomically
-from .workers import Key
 
 MAGIC = b"\x93SCB2O\r\n"
 VERSION = 1

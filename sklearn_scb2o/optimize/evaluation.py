@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .calls import Call, Outcome
 from .journal import Journal, JournaledPool
-from .workers import Key, Pool
+from .pool import Key, Pool
 
 Floats = NDArray[np.float64]
 ON_ERROR = ("raise", "fail")

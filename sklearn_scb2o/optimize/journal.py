@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..exceptions import CheckpointError, SCB2OWarning
 from .calls import Call, Outcome
+from .pool import Finished, Key, Pool
 from .storage import StrPath, array_as_text, array_from_text, decode, encode, write_atomically
-from .workers import Finished, Key, Pool
 
 VERSION = 1
 #: Of a message, such as a traceback, the last characters are kept.

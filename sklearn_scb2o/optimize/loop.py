@@ -11,7 +11,7 @@ from ..particles.backend import to_numpy
 from .archive import Seen
 from .evaluation import Evaluator
 from .optimizer import SCB2OOptimizer
-from .workers import Key
+from .pool import Key
 
 
 class BatchLoop:

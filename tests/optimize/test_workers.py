@@ -36,9 +36,10 @@ from worker_cases import (
 )
 
 from sklearn_scb2o import minimize
-from sklearn_scb2o.optimize import workers as workers_module
+from sklearn_scb2o.optimize import executors
 from sklearn_scb2o.optimize.calls import Call
-from sklearn_scb2o.optimize.workers import ExecutorPool, SerialPool, make_pool
+from sklearn_scb2o.optimize.executors import ExecutorPool
+from sklearn_scb2o.optimize.workers import SerialPool, make_pool
 
 slow = pytest.mark.slow
 SPAWN = multiprocessing.get_context("spawn")
@@ -218,7 +219,7 @@ def test_capacity_of_an_executor_that_does_not_tell_is_the_number_of_cores():
 
 
 def test_asynchronous_run_follows_the_number_of_workers(monkeypatch):
-    monkeypatch.setattr(workers_module, "COUNT_EVERY", 0.0)
+    monkeypatch.setattr(executors, "COUNT_EVERY", 0.0)
     at_work = []
 
     class Growing(ThreadPoolExecutor):
@@ -680,7 +681,7 @@ def test_capacity_follows_a_growing_cluster_of_dask():
 def test_waiting_for_dask_without_workers_is_told_once_and_ends_when_one_joins(caplog, monkeypatch):
     pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(workers_module, "DESERTED", 0.5)
+    monkeypatch.setattr(executors, "DESERTED", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
