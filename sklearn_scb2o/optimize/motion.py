@@ -1,4 +1,4 @@
-"""Moving a population: on NumPy block by block, in place, with several threads where there is enough to do.
+"""Moving a population: on NumPy block by block, in place.
 
 On CuPy a kernel does it in one pass; on other libraries it is done by the array functions, which give new arrays.
 """
@@ -6,16 +6,12 @@ On CuPy a kernel does it in one pass; on other libraries it is done by the array
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from itertools import pairwise
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,14 +20,11 @@ from ..particles import apply_boundary, euler_maruyama_step, fused
 from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total, scale_rows
 from ..particles.dynamics import diffusion_size
 from .box import Box, horizon
+from .normals import fill_with_normals
 from .streams import CHUNK, CupyStreams, NumpyStreams, Streams, rows_per_stream
-
-Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
 
 _NARROW = 4  # coordinates up to which their sums of squares take less time than squares and sums
 _WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
-_THREADED = 131072  # numbers from which on several threads move them
-_SHARES = 8  # parts of a run that threads take in turns
 _SMALL = 2048  # numbers up to which treating all takes no longer than picking some out
 _FEW = 32  # numbers on which arithmetic is faster on Python floats than on an array
 
@@ -57,9 +50,6 @@ class Block(NamedTuple):
     runs: slice
     rows: slice
     stream: int
-
-
-Share = list[Block]  # what a thread moves one after the other, all of the same runs
 
 
 def move(
@@ -131,19 +121,20 @@ def _move_in_place(
         if user is not None:
             np.multiply(y, scale[:, :n], out=user)
         return sums
-    shares = _shares(*y.shape)
-    if len(y) == 1:
-        target = _as_rows(target, shares[0][0])
-    work = partial(
-        _move_share, y=y, target=target, generators=streams.generators, low=low, high=high, step=step, scale=scale,
-        user=user,
-    )  # fmt: skip
-    is_threaded = y.size >= _THREADED and len(shares) > 1 and _n_threads() > 1
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
-    # added in the order of the shares, so that rounding does not depend on the number of threads
-    for share, part in zip(shares, (_pool(_n_threads()).map if is_threaded else map)(work, shares), strict=True):
-        for total, more in zip(sums, part, strict=True):
-            total[share[0].runs, :] += more
+    generators, before = streams.generators, None
+    for runs, rows, stream in _blocks(*y.shape):
+        x = y[runs, rows, :]
+        n_runs, n, _ = x.shape
+        if runs != before:  # the first block of these runs is the longest
+            points, before = _as_rows(target[runs, :, :], n), runs
+        normals = np.empty_like(x) if user is None else user[runs, rows, :]
+        fill_with_normals([run[stream] for run in generators[runs]], normals.reshape(n_runs, -1))
+        parts = _step_in_place(x, points[:, :n], normals, low[:, :n], high[:, :n], step)
+        for total, part in zip(sums, parts, strict=True):
+            total[runs, :] += part
+        if user is not None:  # while it is in the cache
+            np.multiply(x, scale[:, :n], out=normals)
     return sums
 
 
@@ -159,40 +150,9 @@ def block_rows(x: Array, n: int, n_runs: int = 1) -> NDArray[Any]:
     return np.tile(x, (1, 1 if x.size >= _WIDE else min(n, CHUNK // x.size + 1), 1))
 
 
-def _move_share(
-    share: Share, y: Array, target: Array, generators: Generators, low: Array, high: Array, step: Step, scale: Array,
-    user: Array | None,
-) -> Moments:  # fmt: skip
-    """Move blocks of the same runs one after the other; the sum of their moments."""
-    m = target[share[0].runs, :, :]
-    if len(y) > 1:
-        m = _as_rows(m, share[0])
-    sums: Moments | None = None
-    for runs, rows, stream in share:
-        x = y[runs, rows, :]
-        n_runs, n, _ = x.shape
-        normals = np.empty_like(x) if user is None else user[runs, rows, :]
-        for r in range(n_runs):
-            generators[runs.start + r][stream].standard_normal(None, y.dtype, normals[r])
-        sums = _added(sums, _step_in_place(x, m[:, :n], normals, low[:, :n], high[:, :n], step))
-        if user is not None:  # while it is in the cache
-            np.multiply(x, scale[:, :n], out=normals)
-    assert sums is not None
-    return sums
-
-
-def _as_rows(m: Array, block: Block) -> Array:
-    """Points (R, 1, d) as rows for a block, and for later ones, which have no more: see `block_rows`."""
-    return m if m.shape[2] >= _WIDE else m.repeat(block.rows.stop - block.rows.start, 1)
-
-
-def _added(sums: Moments | None, more: Moments) -> Moments:
-    """The sum of moments, in the arrays of the first."""
-    if sums is None:
-        return more
-    for total, part in zip(sums, more, strict=True):
-        total += part
-    return sums
+def _as_rows(m: Array, n: int) -> Array:
+    """Points (R, 1, d) as rows for blocks of at most n particles: see `block_rows`."""
+    return m if m.shape[2] >= _WIDE else m.repeat(n, 1)
 
 
 def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, step: Step) -> Moments:
@@ -301,41 +261,20 @@ def _spread_of_floats(first: list[float], second: list[float], scale: list[float
 
 
 @lru_cache(maxsize=8)
-def _shares(n_runs: int, n: int, d: int) -> list[Share]:
-    """Cut an (R, N, d) array: shares of several whole runs each, or the blocks of each run in several shares.
-
-    Of a run there are few: the sums that each has of its own must be small beside the population.
-    """
+def _blocks(n_runs: int, n: int, d: int) -> list[Block]:
+    """Cut an (R, N, d) array: several whole runs at a time, or of each run the rows of a stream."""
     if n * d <= CHUNK:
         step = max(1, CHUNK // (n * d))
-        return [[Block(slice(r, min(r + step, n_runs)), slice(0, n), 0)] for r in range(0, n_runs, step)]
+        return [Block(slice(r, min(r + step, n_runs)), slice(0, n), 0) for r in range(0, n_runs, step)]
     rows = rows_per_stream(d)
-    n_streams = -(-n // rows)
-    n_shares = min(n_streams, _SHARES, max(2, n // 32))
-    cuts = [n_streams * i // n_shares for i in range(n_shares + 1)]
     return [
-        [Block(slice(r, r + 1), slice(i * rows, min((i + 1) * rows, n)), i) for i in range(start, stop)]
+        Block(slice(r, r + 1), slice(start, min(start + rows, n)), i)
         for r in range(n_runs)
-        for start, stop in pairwise(cuts)
+        for i, start in enumerate(range(0, n, rows))
     ]
 
 
-@lru_cache(maxsize=1)
-def _n_threads() -> int:
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(joblib.cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else int(joblib.cpu_count())
-
-
-@lru_cache(maxsize=1)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="sklearn_scb2o")
-
-
-if hasattr(os, "register_at_fork"):  # the threads do not exist in a forked process
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def first_population(box: Box, streams: Generators, n: int, start: Any) -> NDArray[Any]:
+def first_population(box: Box, streams: Sequence[Sequence[np.random.Generator]], n: int, start: Any) -> NDArray[Any]:
     """The first population in internal coordinates, (R, N, d): the points of `start`, the rest drawn by NumPy.
 
     `start` is None, (d,), (k, d) or (R, k, d), in internal coordinates.

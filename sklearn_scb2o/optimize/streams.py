@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 
 from ..particles import fused
 from ..particles.backend import Array, dtype_name
+from .normals import fill_with_normals, n_words, normals_from_words
 from .values import seed_sequence
 
 CHUNK = 65536  #: numbers of a population per generator of NumPy
-_FEW, _AHEAD = 2048, 8  # up to so many normals a run, those of so many calls are drawn at a time
+_FEW = 2048  # up to so many normals a run,
+_AHEAD, _MANY = 32, 131072
 _NOTHING = np.empty((0, 0))
 
 
@@ -104,8 +106,8 @@ class NumpyStreams(Streams):
     """Generators of NumPy; for another library what they draw is copied to its device."""
 
     library = "numpy"
-    _ahead: NDArray[Any]  # normals (R, k, n, d) that were drawn at a time
-    _taken: int  # how many of k were taken
+    _ahead: NDArray[Any]  # normals (k, R, n, d) that were drawn at a time
+    _taken: int  # how many of k were taken, or are not to be
     _before: list[Any]  # of each run, the state of its first generator before
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence], like: Array, n_particles: int) -> None:
@@ -118,11 +120,11 @@ class NumpyStreams(Streams):
     @property
     def generators(self) -> list[list[np.random.Generator]]:
         """Of each run, one for each `rows_per_stream` rows, having drawn what was taken and no more."""
-        if self._taken < self._ahead.shape[1]:
+        if self._taken < len(self._ahead):
             for (rng, *_), state in zip(self._generators, self._before, strict=True):
                 rng.bit_generator.state = state
-                rng.standard_normal((self._taken, *self._ahead.shape[2:]), self._ahead.dtype)
-        self._ahead, self._taken = _NOTHING, 0
+                rng.bit_generator.random_raw(self._taken * n_words(self._ahead[0, 0].size), output=False)
+        self._taken = len(self._ahead)
         return self._generators
 
     @generators.setter
@@ -131,18 +133,27 @@ class NumpyStreams(Streams):
         self._ahead, self._taken, self._before = _NOTHING, 0, []
 
     def next_normals(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """The same as `normals`, of NumPy; where a run has few, those of several calls are drawn at a time."""
+        """The same as `normals`, of NumPy; where a run has few, those of several calls are drawn at a time.
+
+        They may be overwritten, and are by later calls.
+        """
         n_runs, *rest = shape
-        if math.prod(rest) > _FEW:
+        n = math.prod(rest)
+        if n > _FEW:
             return draw_normals(self.generators, shape, dtype_name(self._like))
-        if self._taken == self._ahead.shape[1] or list(self._ahead.shape[2:]) != rest:
+        if self._taken == len(self._ahead) or self._ahead.shape[1:] != shape:
+            k = max(1, min(_AHEAD, _MANY // (n_runs * n)))
             generators = self.generators
             self._before = [run[0].bit_generator.state for run in generators]
-            self._ahead = np.empty((n_runs, _AHEAD, *rest), dtype_name(self._like))
-            for (rng, *_), out in zip(generators, self._ahead, strict=True):
-                rng.standard_normal(None, self._ahead.dtype, out)
+            if self._ahead.shape != (k, *shape):
+                self._ahead = np.empty((k, *shape), dtype_name(self._like))
+            words = np.empty((k, n_runs, n_words(n)), np.uint64)
+            for r, (rng, *_) in enumerate(generators):
+                words[:, r] = rng.bit_generator.random_raw(k * n_words(n)).reshape(k, -1)
+            normals_from_words(words, self._ahead.reshape(k, n_runs, n))
+            self._taken = 0
         self._taken += 1
-        return self._ahead[:, self._taken - 1]
+        return self._ahead[self._taken - 1]
 
     def normals(self, shape: tuple[int, ...]) -> Array:
         """See `Streams`."""
@@ -313,10 +324,9 @@ def draw_normals(
     """All standard normals of a step, drawn in the order in which blocks of a population draw theirs."""
     normals = np.empty(shape, dtype)
     rows = rows_per_stream(shape[-1])
-    for run, out in zip(generators, normals, strict=True):
-        for i, rng in enumerate(run):
-            part = out[i * rows : (i + 1) * rows]
-            rng.standard_normal(None, dtype, part)
+    for i, of_rows in enumerate(zip(*generators, strict=True)):
+        part = normals[:, i * rows : (i + 1) * rows]
+        fill_with_normals(of_rows, part.reshape(len(part), -1))
     return normals
 
 

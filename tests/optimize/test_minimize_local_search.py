@@ -143,7 +143,8 @@ def test_the_result_does_not_depend_on_who_evaluates(objectives):
 
 
 def test_other_array_libraries_give_the_same_result():
-    assert_same(run(xp="array_api_strict"), run())
+    other, numpy = run(xp="array_api_strict"), run()
+    np.testing.assert_allclose(other.x, numpy.x, rtol=1e-6)  # their logarithms are rounded in other ways
 
 
 def test_the_result_on_torch_is_a_solution():

@@ -284,20 +284,20 @@ def test_injected_points_come_first_and_replace_nobody_who_is_out(make):
     assert (0.5, 0.6) in [tuple(x) for _, x in tickets(opt, 3)]
 
 
-def test_upper_values_inside_the_quantile_in_the_end_are_needed_when_asked(make, rng):
-    opt = make(n_particles=40)
-    tell(opt, *tickets(opt, 40))
-    pairs = tickets(opt, 40)
-    L = values(np.array([x for _, x in pairs]))[0]
-    asked = np.zeros(40, dtype=bool)
-    for i in rng.permutation(40):
-        number = [pairs[i][0]]
-        asked[i] = opt.needs_upper(L[i : i + 1], ids=number)[0]
-        if i:  # the last one stays out
-            opt.tell(L[i : i + 1], [0.0 if asked[i] else np.nan], ids=number)
-    inside = np.argsort(L[1:])[: int(np.ceil(0.1 * 40))]
-    assert asked[1:][inside].all()
-    assert not asked.all()
+def test_upper_values_inside_the_quantile_in_the_end_are_nearly_always_needed_when_asked(make, rng):
+    opt, needed, n_asked = make(n_particles=40), [], 0
+    for _ in range(30):
+        pairs = tickets(opt, 40)
+        L, G = values(np.array([x for _, x in pairs]))
+        asked = np.zeros(40, dtype=bool)
+        for i in rng.permutation(40):
+            number = [pairs[i][0]]
+            asked[i] = opt.needs_upper(L[i : i + 1], ids=number)[0]
+            opt.tell(L[i : i + 1], [G[i] if asked[i] else np.nan], ids=number)
+        needed.extend(asked[np.argsort(L)[: int(np.ceil(0.1 * 40))]])
+        n_asked += asked.sum()
+    assert np.mean(needed) >= 0.95
+    assert n_asked < 0.4 * 30 * 40
     assert opt.result.n_failed == 0
 
 

@@ -1,0 +1,54 @@
+"""Standard normals on NumPy, four times faster than its generators make them one by one.
+
+They are made of random words by the method of Box and Muller, ``sqrt(-2 log u) (cos a, sin a)``, which takes a few
+operations on whole arrays. Its functions are those of float32: what is random about a step needs no more than 24 bits,
+and NumPy works out 16 of them at a time. Tails end where those of 32 bits do, at 6.7 standard deviations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PIECE = 28_672  # numbers made at a time: their words stay in the cache, and in memory that the process keeps
+_single = np.float32
+_ULP, _HALF_TURN = _single(2.0**-32), _single(math.pi / 2.0**31)
+_HALF, _MINUS_TWO = _single(0.5), _single(-2.0)
+
+
+def n_words(n: int) -> int:
+    """64-bit words that n normals are made of."""
+    return -(-n // 2)
+
+
+def fill_with_normals(generators: Sequence[np.random.Generator], out: NDArray[Any]) -> None:
+    """Standard normals in an array (R, n) of float32 or float64: row r is made of the words of generator r."""
+    for start in range(0, out.shape[1], _PIECE):
+        part = out[:, start : start + _PIECE]
+        words = [rng.bit_generator.random_raw(n_words(part.shape[1])) for rng in generators]
+        normals_from_words(np.stack(words) if len(words) > 1 else words[0][None], part)
+
+
+def normals_from_words(words: NDArray[np.uint64], out: NDArray[Any]) -> None:
+    """Normals of shape (..., n), written to `out`, from words of shape (..., n_words(n))."""
+    k = words.shape[-1]
+    halves = words.view(np.uint32)
+    radius, angle = np.empty(words.shape, _single), np.empty(words.shape, _single)
+    np.copyto(radius, halves[..., :k], casting="unsafe")
+    radius += _HALF  # so that its logarithm exists
+    radius *= _ULP
+    np.log(radius, out=radius)
+    radius *= _MINUS_TWO
+    np.sqrt(radius, out=radius)
+    np.copyto(angle, halves[..., k:].view(np.int32), casting="unsafe")
+    angle *= _HALF_TURN
+    cosine = np.cos(angle)
+    cosine *= radius
+    out[..., :k] = cosine
+    np.sin(angle, out=angle)
+    angle *= radius
+    out[..., k:] = angle[..., : out.shape[-1] - k]
