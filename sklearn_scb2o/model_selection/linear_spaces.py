@@ -216,20 +216,23 @@ class LinearWeightSpace(WeightSpace):
     def _scaled_gram(self, columns: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """``Z^T Z`` of ``Z = scale.T * [X, 1][:, columns]``; `scale`: (len(columns), n_samples) or (1, n_samples)."""
         gram = np.zeros((len(columns), len(columns)))
-        is_constant = columns == self.n_features
+        is_feature = columns < self.n_features
+        sparse_design = self._sparse_design[:, columns] if sparse.issparse(self._X) else None
         for rows in blocks_of_particles(self._X.shape[0], len(columns)):
-            design = self._X[rows][:, columns[~is_constant]]
-            constant = np.ones((design.shape[0], np.count_nonzero(is_constant)))
-            # back to the order of `columns`, in which the constants need not come last
-            order = np.argsort(np.argsort(is_constant, kind="stable"), kind="stable")
-            if sparse.issparse(design):
-                design = sparse.hstack([design, sparse.csr_array(constant)], format="csc")[:, order]
-                design = design.multiply(scale[:, rows].T).tocsc()
+            if sparse_design is not None:
+                design = sparse_design[rows].multiply(scale[:, rows].T).tocsc()
                 gram += (design.T @ design).toarray()
             else:
-                design = np.hstack([design, constant])[:, order] * scale[:, rows].T
+                design = np.ones((rows.stop - rows.start, len(columns)), order="F")
+                design[:, is_feature] = self._X[rows][:, columns[is_feature]]
+                design *= scale[:, rows].T
                 gram += design.T @ design  # NumPy computes half of a matrix times its own transpose
         return gram
+
+    @cached_property
+    def _sparse_design(self) -> sparse.csc_array:
+        """``[X, 1]`` of a sparse X."""
+        return sparse.hstack([self._X, sparse.csr_array(np.ones((self._X.shape[0], 1)))], format="csc")
 
     @cached_property
     def _gram(self) -> np.ndarray | None:
