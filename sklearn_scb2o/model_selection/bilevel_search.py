@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from copy import deepcopy
 from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..optimize.values import seed_sequence
-from .criteria import ModelCriterion, as_criterion
+from .criteria import as_criterion
 from .cross_validation import best_index, cross_validate_tolerances
+from .metadata import route_to_fit, router_of, row_weights_of
 from .plan import Data, Plan
 from .selection import folds_of, select_models
 
@@ -233,9 +232,8 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
             check_consistent_length(X, sample_weight)
-        fit_params, split_params, score_params, upper_params = self._route(sample_weight, params)
-        row_weights = _row_weights(self.estimator, fit_params)
-        data = Data(X, y, fit_params, upper_params, row_weights, split_params)
+        routed = route_to_fit(self, sample_weight, params)
+        data = Data(X, y, routed.fit, routed.upper, row_weights_of(self.estimator, routed.fit), routed.split)
         seed = seed_sequence(self.random_state)
         final = seed.spawn(1)[0]
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
@@ -250,7 +248,7 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             splits = folds_of(plan, data)
             self.n_splits_ = len(splits)
             self.cv_results_ = cross_validate_tolerances(
-                plan, data, tolerances, splits, self.scorer_, score_params, seed.spawn(len(splits)),
+                plan, data, tolerances, splits, self.scorer_, routed.score, seed.spawn(len(splits)),
                 n_jobs=self.n_jobs, verbose=self.verbose, error_score=self.error_score,
             )  # fmt: skip
             self.best_index_ = best_index(self.cv_results_, self.refit)
@@ -358,40 +356,9 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         tags.target_tags, tags.input_tags = deepcopy(own.target_tags), deepcopy(own.input_tags)
         return tags
 
-    # -- metadata ------------------------------------------------------------------------------------------------
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Who is given which metadata: the estimator, the splitter, the scorer, the upper criterion."""
-        router = MetadataRouter(owner=type(self).__name__)
-        router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-        to_score = MethodMapping().add(caller="score", callee="score").add(caller="fit", callee="score")
-        router.add(scorer=check_scoring(self.estimator, scoring=self.scoring), method_mapping=to_score)
-        splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
-        router.add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-        criterion = as_criterion(self.upper)
-        if _requests_metadata(criterion):
-            router.add(upper=criterion.function, method_mapping=MethodMapping().add(caller="fit", callee="score"))
-        return router
-
-    def _route(
-        self, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Parameters of the estimator's fit, of the splitter, of the scorer, and of the upper criterion."""
-        given = {name: value for name, value in params.items() if value is not None}
-        criterion = as_criterion(self.upper)
-        if sklearn.get_config()["enable_metadata_routing"]:
-            if sample_weight is not None:
-                given["sample_weight"] = sample_weight
-            routed = process_routing(self, "fit", **given)
-            # not `in`: without metadata, the result has every key and no end
-            upper = routed["upper"].score if _requests_metadata(criterion) else {}
-            return routed.estimator.fit, routed.splitter.split, routed.scorer.score, upper
-        split = {"groups": given.pop("groups")} if "groups" in given else {}
-        taken = _named_parameters(criterion.function) if isinstance(criterion, ModelCriterion) else set()
-        upper = {name: given.pop(name) for name in list(given) if name in taken}
-        if sample_weight is not None:
-            given[_name_of_weights(self.estimator)] = sample_weight
-        return given, split, {}, upper
+        return router_of(self)
 
     # -- parameters ----------------------------------------------------------------------------------------------
 
@@ -411,21 +378,3 @@ class BilevelSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         if not values or not all(isinstance(v, Real) and 0.0 <= float(v) < np.inf for v in values):
             raise ValueError(f"lower_tol={self.lower_tol!r}: give a number, 0 or larger, or a list of such numbers")
         return [float(v) for v in values]
-
-
-def _requests_metadata(criterion: Any) -> TypeGuard[ModelCriterion]:
-    return isinstance(criterion, ModelCriterion) and hasattr(criterion.function, "get_metadata_routing")
-
-
-def _named_parameters(function: Any) -> set[str]:
-    """Names by which a criterion takes metadata: all its parameters but (estimator, X, y) and the weights of rows."""
-    return set(list(inspect.signature(function).parameters)[3:]) - {"sample_weight"}
-
-
-def _row_weights(estimator: Any, fit_params: dict[str, Any]) -> Any:
-    """The row weights among the parameters of `fit`: of a pipeline, those of its last step."""
-    return fit_params.get(_name_of_weights(estimator), fit_params.get("sample_weight"))
-
-
-def _name_of_weights(estimator: Any) -> str:
-    return estimator.steps[-1][0] + "__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"

@@ -1,9 +1,8 @@
-"""Weight spaces of linear models: a loss of ``X @ coef_.T + intercept_`` plus L1 and L2 penalties."""
+"""Weight space of linear models: a loss of ``X @ coef_.T + intercept_`` plus L1 and L2 penalties."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Iterator
 from functools import cached_property
 from types import ModuleType
@@ -11,45 +10,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.linear_model import (
-    ElasticNet,
-    Lasso,
-    LinearRegression,
-    LogisticRegression,
-    LogisticRegressionCV,
-    MultiTaskElasticNet,
-    MultiTaskLasso,
-    PoissonRegressor,
-    Ridge,
-    SGDClassifier,
-    SGDRegressor,
-)
-from sklearn.svm import LinearSVC
-from sklearn.utils import check_array, column_or_1d, compute_class_weight
 
 from ..particles.backend import Array
-from .losses import (
-    EpsilonInsensitive,
-    HalfPoisson,
-    Hinge,
-    Huber,
-    Logistic,
-    Loss,
-    ModifiedHuber,
-    Multinomial,
-    Perceptron,
-    SquaredEpsilonInsensitive,
-    SquaredError,
-    SquaredHinge,
-)
-from .weight_spaces import (
-    TrainingData,
-    WeightSpace,
-    add_blocks,
-    blocks_of_particles,
-    class_indices,
-    register_weight_space,
-)
+from .losses import Loss, Multinomial, SquaredError
+from .training_data import TrainingData, add_blocks, blocks_of_particles
+from .weight_spaces import WeightSpace
 
 __all__ = ["LinearWeightSpace"]
 
@@ -251,20 +216,23 @@ class LinearWeightSpace(WeightSpace):
     def _scaled_gram(self, columns: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """``Z^T Z`` of ``Z = scale.T * [X, 1][:, columns]``; `scale`: (len(columns), n_samples) or (1, n_samples)."""
         gram = np.zeros((len(columns), len(columns)))
-        is_constant = columns == self.n_features
+        is_feature = columns < self.n_features
+        sparse_design = self._sparse_design[:, columns] if sparse.issparse(self._X) else None
         for rows in blocks_of_particles(self._X.shape[0], len(columns)):
-            design = self._X[rows][:, columns[~is_constant]]
-            constant = np.ones((design.shape[0], np.count_nonzero(is_constant)))
-            # back to the order of `columns`, in which the constants need not come last
-            order = np.argsort(np.argsort(is_constant, kind="stable"), kind="stable")
-            if sparse.issparse(design):
-                design = sparse.hstack([design, sparse.csr_array(constant)], format="csc")[:, order]
-                design = design.multiply(scale[:, rows].T).tocsc()
+            if sparse_design is not None:
+                design = sparse_design[rows].multiply(scale[:, rows].T).tocsc()
                 gram += (design.T @ design).toarray()
             else:
-                design = np.hstack([design, constant])[:, order] * scale[:, rows].T
+                design = np.ones((rows.stop - rows.start, len(columns)), order="F")
+                design[:, is_feature] = self._X[rows][:, columns[is_feature]]
+                design *= scale[:, rows].T
                 gram += design.T @ design  # NumPy computes half of a matrix times its own transpose
         return gram
+
+    @cached_property
+    def _sparse_design(self) -> sparse.csc_array:
+        """``[X, 1]`` of a sparse X."""
+        return sparse.hstack([self._X, sparse.csr_array(np.ones((self._X.shape[0], 1)))], format="csc")
 
     @cached_property
     def _gram(self) -> np.ndarray | None:
@@ -282,183 +250,3 @@ class LinearWeightSpace(WeightSpace):
         space.loss = self.loss.smoothed(width)
         space.is_smooth = not space.loss.has_kink
         return space
-
-
-def _refuse_positive(estimator: Any) -> None:
-    if estimator.positive:
-        raise ValueError(
-            f"positive=True of {type(estimator).__name__} is a constraint, which a weight space cannot express; "
-            "refit with positive=False"
-        )
-
-
-def _real_targets(y: Any) -> np.ndarray:
-    """Targets (n_outputs, n_samples) of y, (n_samples,) or (n_samples, n_outputs)."""
-    y = check_array(y, ensure_2d=False, dtype=np.float64)
-    return y[None] if y.ndim == 1 else y.T
-
-
-def _least_squares(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
-    """Half the mean squared error, of LinearRegression, Ridge, Lasso and ElasticNet, summed over the outputs."""
-    _refuse_positive(estimator)
-    total = sample_weight.sum()
-    l1: float | np.ndarray = 0.0
-    l2: float | np.ndarray = 0.0
-    if isinstance(estimator, Ridge):
-        l2 = np.asarray(estimator.alpha, dtype=float) / total
-    elif isinstance(estimator, ElasticNet):
-        l1 = estimator.alpha * estimator.l1_ratio
-        l2 = estimator.alpha * (1.0 - estimator.l1_ratio)
-    return LinearWeightSpace(
-        X,
-        _real_targets(y),
-        SquaredError(),
-        row_weight=sample_weight / total,
-        fit_intercept=estimator.fit_intercept,
-        l2=l2,
-        l1=l1,
-    )
-
-
-def _poisson(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
-    targets = _real_targets(column_or_1d(y))
-    if np.any(targets < 0):
-        raise ValueError(f"y of PoissonRegressor has the value {targets.min()}; none may be negative")
-    return LinearWeightSpace(
-        X,
-        targets,
-        HalfPoisson(),
-        row_weight=sample_weight / sample_weight.sum(),
-        fit_intercept=estimator.fit_intercept,
-        l2=estimator.alpha,
-    )
-
-
-def _indicators(estimator: Any, y: Any) -> np.ndarray:
-    """Indicators {0, 1} of the classes, (n_classes, n_samples); of two classes only the second, (1, n_samples)."""
-    indices, n_classes = class_indices(estimator, y), len(estimator.classes_)
-    if n_classes == 2:
-        return 1.0 * (indices == 1)[None]
-    return 1.0 * (indices == np.arange(n_classes)[:, None])
-
-
-def _class_weights(estimator: Any, y: Any, sample_weight: np.ndarray | None) -> np.ndarray:
-    """Weight of each class by the parameter `class_weight`, shape (n_classes,).
-
-    Newer versions of scikit-learn count the classes with `sample_weight` where class_weight="balanced".
-    """
-    takes_weight = "sample_weight" in inspect.signature(compute_class_weight).parameters
-    options = {"sample_weight": sample_weight} if takes_weight and sample_weight is not None else {}
-    return compute_class_weight(estimator.class_weight, classes=estimator.classes_, y=np.asarray(y), **options)
-
-
-def _one_vs_rest_weights(sample_weight: np.ndarray, class_weights: np.ndarray, indicators: np.ndarray) -> np.ndarray:
-    """Weights (n_outputs, n_samples) where the weight of a class is that of the rows of it against all others.
-
-    Of two classes either has its own; of more, the others have weight one: so do liblinear and SGDClassifier.
-    """
-    if len(class_weights) == 2:
-        return sample_weight * np.where(indicators, class_weights[1], class_weights[0])
-    return sample_weight * np.where(indicators, class_weights[:, None], 1.0)
-
-
-def _logistic_regression(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
-    y = column_or_1d(y)
-    liblinear, n_classes = estimator.solver == "liblinear", len(estimator.classes_)
-    multi_class = getattr(estimator, "multi_class", "deprecated")  # until 1.7
-    if multi_class == "multinomial" and n_classes == 2:
-        raise ValueError('multi_class="multinomial" with two classes is not supported; leave it to its default')
-    one_vs_rest = n_classes == 2 or liblinear or multi_class == "ovr"
-
-    indicators = _indicators(estimator, y)
-    if liblinear:
-        class_weights = _class_weights(estimator, y, sample_weight)
-        row_weight = _one_vs_rest_weights(sample_weight, class_weights, indicators)
-    elif one_vs_rest and n_classes > 2 and estimator.class_weight == "balanced":
-        share = indicators.mean(axis=1, keepdims=True)  # each class is balanced against its rest
-        row_weight = sample_weight * np.where(indicators, 0.5 / share, 0.5 / (1.0 - share))
-    else:
-        class_weights = _class_weights(estimator, y, sample_weight)
-        row_weight = sample_weight * class_weights[class_indices(estimator, y)][None]
-
-    # until 1.7 `penalty` names the penalty, later it is only C and l1_ratio
-    penalty = getattr(estimator, "penalty", "deprecated")
-    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(penalty, estimator.l1_ratio or 0.0)
-    total = row_weight.sum() / len(row_weight)
-    strength = 0.0 if penalty is None else 1.0 / (estimator.C * total)
-    return LinearWeightSpace(
-        X,
-        2.0 * indicators - 1.0 if one_vs_rest else indicators,
-        Logistic() if one_vs_rest else Multinomial(),
-        row_weight=row_weight / total,
-        fit_intercept=estimator.fit_intercept,
-        l2=strength * (1.0 - l1_ratio),
-        l1=strength * l1_ratio,
-        intercept_scaling=estimator.intercept_scaling if liblinear else None,
-    )
-
-
-def _linear_svc(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
-    if estimator.multi_class != "ovr":
-        raise ValueError(
-            f"multi_class={estimator.multi_class!r} of LinearSVC has no weight space; refit with multi_class='ovr'"
-        )
-    y = column_or_1d(y)
-    indicators = _indicators(estimator, y)
-    row_weight = _one_vs_rest_weights(sample_weight, _class_weights(estimator, y, sample_weight), indicators)
-    total = row_weight.sum() / len(row_weight)
-    strength = 1.0 / (estimator.C * total)
-    return LinearWeightSpace(
-        X,
-        2.0 * indicators - 1.0,
-        Hinge() if estimator.loss == "hinge" else SquaredHinge(),
-        row_weight=row_weight / total,
-        fit_intercept=estimator.fit_intercept,
-        l2=strength if estimator.penalty == "l2" else 0.0,
-        l1=strength if estimator.penalty == "l1" else 0.0,
-        intercept_scaling=estimator.intercept_scaling,
-    )
-
-
-def _sgd(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpace:
-    """SGDClassifier and SGDRegressor: every step takes the whole penalty, whatever the weight of its row."""
-    y = column_or_1d(y)
-    losses = {
-        "hinge": Hinge(),
-        "log_loss": Logistic(),
-        "modified_huber": ModifiedHuber(),
-        "squared_hinge": SquaredHinge(),
-        "perceptron": Perceptron(),
-        "squared_error": SquaredError(),
-        "huber": Huber(estimator.epsilon),
-        "epsilon_insensitive": EpsilonInsensitive(estimator.epsilon),
-        "squared_epsilon_insensitive": SquaredEpsilonInsensitive(estimator.epsilon),
-    }
-    if isinstance(estimator, SGDClassifier):
-        indicators = _indicators(estimator, y)
-        targets = 2.0 * indicators - 1.0
-        row_weight = _one_vs_rest_weights(sample_weight, _class_weights(estimator, y, None), indicators)
-    else:
-        targets, row_weight = _real_targets(y), sample_weight[None]
-    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(estimator.penalty, estimator.l1_ratio)
-    alpha = 0.0 if estimator.penalty is None else estimator.alpha
-    return LinearWeightSpace(
-        X,
-        targets,
-        losses[estimator.loss],
-        row_weight=row_weight / len(y),
-        fit_intercept=estimator.fit_intercept,
-        l2=alpha * (1.0 - l1_ratio),
-        l1=alpha * l1_ratio,
-    )
-
-
-for _class in (LinearRegression, Ridge, Lasso, ElasticNet):
-    register_weight_space(_class, _least_squares)
-register_weight_space(PoissonRegressor, _poisson)
-register_weight_space(LogisticRegression, _logistic_regression)
-register_weight_space(LinearSVC, _linear_svc)
-for _class in (SGDClassifier, SGDRegressor):
-    register_weight_space(_class, _sgd)
-for _class in (MultiTaskLasso, MultiTaskElasticNet, LogisticRegressionCV):  # objectives other than their bases'
-    register_weight_space(_class, None)

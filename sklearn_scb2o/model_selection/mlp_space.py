@@ -11,18 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 
 from ..particles.backend import Array
 from .losses import HalfPoisson, Logistic, Loss, Multinomial, SquaredError, expit
-from .weight_spaces import (
-    TrainingData,
-    WeightSpace,
-    add_blocks,
-    blocks_of_particles,
-    class_indices,
-    register_weight_space,
-)
+from .space_registry import register_weight_space
+from .targets import class_indicators, class_indices, real_targets
+from .training_data import TrainingData, add_blocks, blocks_of_particles
+from .weight_spaces import WeightSpace
 
 __all__ = ["MLPWeightSpace"]
 
@@ -267,15 +263,14 @@ def _mlp(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray) -> WeightSpa
     n_outputs = estimator.n_outputs_
     loss: Loss
     if estimator.out_activation_ == "softmax":
-        targets = 1.0 * (class_indices(estimator, column_or_1d(y)) == np.arange(n_outputs)[:, None])
-        loss = Multinomial()
+        targets, loss = class_indicators(estimator, column_or_1d(y)), Multinomial()
     elif estimator.out_activation_ == "logistic":
         y = y.toarray() if sparse.issparse(y) else np.asarray(y)
         several = y.ndim == 2 and y.shape[1] > 1
         indicators = y.T if several else class_indices(estimator, column_or_1d(y))[None]
         targets, loss = 2.0 * (indicators == 1) - 1.0, Logistic()
     else:
-        targets = check_array(y, ensure_2d=False, dtype=np.float64).reshape(X.shape[0], -1).T
+        targets = real_targets(y)
         loss = HalfPoisson() if estimator.out_activation_ == "exp" else SquaredError()
     if len(targets) != n_outputs:
         raise ValueError(f"y has {len(targets)} outputs; {type(estimator).__name__} was fitted to {n_outputs}")

@@ -15,8 +15,8 @@ from .column_selection import ColumnSelection
 from .criteria import GroupCosts, ModelCriterion
 from .plan import Data, Plan, Selected, Selection
 from .rows import n_rows
+from .space_registry import has_weight_space
 from .weight_selection import WeightSelection
-from .weight_spaces import has_weight_space
 
 SMALL = 1_000_000  # numbers in X
 

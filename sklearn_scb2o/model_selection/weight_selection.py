@@ -17,10 +17,11 @@ from .groups import feature_labels, groups_in, membership_of
 from .inner_fit import fit_active
 from .plan import Data, Plan, Selected, Selection
 from .seeds import seed_supports, smallest_l1_norm
+from .space_registry import make_weight_space
 from .support_search import search_supports
 from .supports import WeightSupports
 from .weight_search import Coordinates, Thresholded, lone_moves, search_weights
-from .weight_spaces import WeightSpace, make_weight_space
+from .weight_spaces import WeightSpace
 
 UNIQUE = (
     "lower_tol=0 and the training objective is strictly convex: its minimiser is unique, so the plain fit is returned; "

@@ -14,8 +14,8 @@ Integers = NDArray[np.intp]
 #: How many points say what a usual L is: about a first batch. Those of a swarm that has converged do not.
 FIRST = 50
 
-#: Larger values are left out: products of them overflow.
-HUGE = 1e100
+#: Values that are not below are left out: products of them overflow.
+TOO_LARGE = 1e100
 
 
 class Seen:
@@ -35,6 +35,11 @@ class Seen:
     def state(self) -> dict[str, Floats]:
         """What `add` takes, for a checkpoint; empty where there is nothing."""
         return dict(zip(("x", "lower", "upper"), self.arrays(), strict=True)) if self._batches else {}
+
+
+def can_be_used(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Whether both values are finite, and not huge."""
+    return (np.abs(lower) < TOO_LARGE) & (np.abs(upper) < TOO_LARGE)  # NaN is not
 
 
 class Archive:
@@ -114,7 +119,7 @@ class Archive:
 
     def add(self, z: Floats, lower: Floats, upper: Floats) -> None:
         """Take in evaluated points, but those whose values are not finite, or huge."""
-        good = np.flatnonzero((np.abs(lower) < HUGE) & (np.abs(upper) < HUGE))  # NaN is not
+        good = np.flatnonzero(can_be_used(lower, upper))
         self.n_failed += len(z) - good.size
         n = self._n + good.size
         if n > len(self._points):
@@ -125,6 +130,11 @@ class Archive:
         self._points[self._n : n] = z[good]
         self._values[:, self._n : n] = lower[good], upper[good]
         self._n = n
+
+    def steps_inside(self, z: Floats, step: float | Floats, n: int = 1) -> Floats:
+        """Steps of differences at a point of shape (d,): the other way where `n` of them would leave the box."""
+        end = z + n * step
+        return np.where((end < self.low) | (end > self.high), -step, step)
 
     def apart(self, most: int, distance: float, since: int = 0, taken: Sequence[Floats] = ()) -> list[Floats]:
         """Good points that differ by `distance` in a coordinate: of the tenth with the lowest L, in the order of G.

@@ -37,25 +37,25 @@ GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
 #: Steps of the differences, in widths of the box, and as part of the distance that the violation allowed makes.
 LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-9, 0.02
 #: In place of values that an evaluation did not give, or that are larger.
-HUGE = 1e30
+STAND_IN = 1e30
 
 
 class _Differences:
     """L and G with their gradients by forward differences; backward where the box ends."""
 
-    def __init__(self, function: Function, high: Floats) -> None:
-        self._function, self._high = function, high
+    def __init__(self, function: Function, archive: Archive) -> None:
+        self._function, self._archive = function, archive
         self.step = LARGEST_STEP
         self._last: Point | None = None
 
     def at(self, z: Floats) -> Point:
         """Values and gradients at a point of shape (d,), d + 1 evaluations in one call unless it was the last one."""
         if self._last is None or not np.array_equal(z, self._last.z):
-            steps = np.where(z + self.step > self._high, -self.step, self.step)
+            steps = self._archive.steps_inside(z, self.step)
             L, G = self._function(np.vstack([z, z + np.diag(steps)]))
             values = np.array([L, G])
-            known = np.abs(values) < HUGE  # NaN is not
-            values = np.where(known, values, HUGE)
+            known = np.abs(values) < STAND_IN  # NaN is not
+            values = np.where(known, values, STAND_IN)
             slopes = np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
             self._last = Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
         return self._last
@@ -63,7 +63,7 @@ class _Differences:
     def curvatures(self, point: Point) -> tuple[Floats, Floats]:
         """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""
         z, (i, j) = point.z, np.triu_indices(len(point.z), 1)
-        steps = np.where(z + 2.0 * LONG_STEP > self._high, -LONG_STEP, LONG_STEP)
+        steps = self._archive.steps_inside(z, LONG_STEP, 2)
         ahead = np.diag(steps)
         values = self._function(np.vstack([z + ahead, z + ahead[i] + ahead[j]]))
         return (
@@ -79,7 +79,7 @@ def _second_differences(values: Floats, here: float, slope: Floats, steps: Float
     with np.errstate(invalid="ignore"):  # inf - inf
         change = np.diag(2.0 * (single - here - slope * steps))
         change[i, j] = change[j, i] = double - single[i] - single[j] + here
-    known = (np.abs(change) < HUGE) & (np.abs(change) > 1e-12 * abs(here))
+    known = (np.abs(change) < STAND_IN) & (np.abs(change) > 1e-12 * abs(here))
     return np.where(known, change, 0.0) / np.outer(steps, steps)
 
 
@@ -124,7 +124,7 @@ def descend(
     rounding = float(np.finfo(float).eps * np.abs(archive.lower).max())
     usual = np.sqrt(max(archive.usual_excess, rounding, 1e-300))
     final = INSIDE * lower_tol**0.5 if lower_tol else max(FINAL * usual, 10.0 * rounding**0.5)
-    differences = _Differences(function, archive.high)
+    differences = _Differences(function, archive)
     z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
     enough = ROUGHLY if lower_tol else PRECISELY
     _UpperSearch(differences, archive, differences.at(z), final, enough, rival).run()
@@ -244,7 +244,7 @@ class _UpperSearch:
         """Evaluate the end of a step, learn from it, and go there if it is better."""
         center, (step, weight, promised, _) = self._center, proposal
         new = self._differences.at(np.clip(center.z + step.step, self._archive.low, self._archive.high))
-        if max(new.lower, abs(new.upper)) >= HUGE:
+        if max(new.lower, abs(new.upper)) >= STAND_IN:
             self._radius = FAILED * step.size
             return
         after = violation(new.lower, self._lowest)

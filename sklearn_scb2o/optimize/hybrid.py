@@ -170,8 +170,7 @@ class Hybrid:
         """Whether all evaluations gave values, L and G are like parabolas on a very short line, and G is not flat."""
         if self._archive.n_failed:
             return False
-        step = 1e-6 * self._rng.choice([-1.0, 1.0], z.size)
-        step = np.where((z + 4 * step < self._archive.low) | (z + 4 * step > self._archive.high), -step, step)
+        step = self._archive.steps_inside(z, 1e-6 * self._rng.choice([-1.0, 1.0], z.size), 4)
         for values in self._at(z + np.arange(5)[:, None] * step):
             if not np.isfinite(values).all():
                 return False

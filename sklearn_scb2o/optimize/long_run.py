@@ -19,7 +19,7 @@ from ..particles.backend import overflow_is_infinity
 from ..particles.long_rows import ranked
 from ..particles.offset import EPS, TINY
 from ..particles.selection import scores_in_reach
-from .one_run import HUGE
+from .one_run import TAME
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,7 @@ def rank_many(L: Floats, beta: float, rtol: float) -> RankingOfMany | None:
     """What lower values (1, N) say with usual settings; None where arrays must do it."""
     order = order_statistics(L, beta)
     n, k, at = L.shape[1], order.rank, order.at.item()
-    if not (isinstance(k, int) and k < n and order.first.item() > -HUGE and order.ordered[0, k:].max() < HUGE):
+    if not (isinstance(k, int) and k < n and order.first.item() > -TAME and order.ordered[0, k:].max() < TAME):
         return None
     tau = tau_from_spread(order, TAU_FRACTION)
     # relative to the largest weight, which is far below 1 where less than one particle is to be selected

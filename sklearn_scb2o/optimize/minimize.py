@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 from scipy.optimize import OptimizeResult
 from tqdm.auto import tqdm
 
-from .archive import Archive, Floats, Seen
+from .archive import Seen
 from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
-from .hybrid import N_PARTICLES, Hybrid, SpentError, first_share
+from .hybrid import N_PARTICLES, first_share
+from .improve import as_improved, local_searches, polished
 from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
-from .polish import polish_result
 from .result import LIMITS
 from .runs import Runs
 from .values import settled_seed
@@ -28,9 +28,8 @@ _log = logging.getLogger("sklearn_scb2o")
 
 #: Iterations where neither max_iter, max_evals nor max_time is given.
 DEFAULT_MAX_ITER = 1000
-INTERRUPTED, SEARCHED = 7, 8
+INTERRUPTED = 7, "interrupted by the user (KeyboardInterrupt)"
 STOPPED = 6, "the callback stopped the run (StopIteration)"
-IMPROVED = ("x", "fun", "lower_fun")  # fields of the result that local searches change
 
 
 def minimize(
@@ -244,22 +243,21 @@ def minimize(
                 result = runs.result()
                 if seen is not None and stopped is None and result.x is not None:
                     write()
-                    for _ in _local_searches(result, seen, evaluator, runs, budget, store):
+                    for _ in local_searches(result, seen, evaluator, runs, budget, store):
                         if call_back is not None and call_back(result):
                             stopped = STOPPED
                             break
             except KeyboardInterrupt:
-                stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
+                stopped = INTERRUPTED
             except RuntimeError as error:
                 if evaluator.failure_log:
                     error.add_note(f"The last evaluation that failed:\n{evaluator.failure_log[-1]['message']}")
                 raise
         result = runs.result() if result is None else result
         if polish and stopped is None and result.x is not None:
-            result = _polish(result, evaluator, optimizer, budget, store)
+            result = polished(result, evaluator, optimizer.bounds, budget, store)
         if stopped is None and store is not None:
-            improved = {**{name: result[name] for name in IMPROVED}, "budget": budget}
-            write(improved=improved if polish or local_search else None)
+            write(improved=as_improved(result, budget) if polish or local_search else None)
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)
     result.failures, result.failure_log = dict(evaluator.failures), list(evaluator.failure_log)
@@ -288,64 +286,6 @@ def _resume(store: Checkpoint, runs: Runs, evaluator: Evaluator, seen: Seen | No
     if seen is not None and store.contents.get("seen"):
         seen.add(**store.contents["seen"])
     _log.info("resumed from %s after %d iterations", store.path, runs.optimizer.n_iter)
-
-
-def _local_searches(
-    result: OptimizeResult, seen: Seen, evaluator: Evaluator, runs: Runs, budget: int | None, store: Checkpoint | None
-) -> Iterator[None]:
-    """Improve the result by local searches and further swarms, a search at a time."""
-    optimizer = runs.optimizer
-    if _has_improved_before(result, evaluator, budget, store):
-        return
-    improved = ((store and store.contents) or {}).get("improved")  # with another budget
-    result.update({name: improved[name] for name in IMPROVED if improved})
-
-    def evaluate(x: Floats) -> tuple[Floats, Floats]:
-        if "max_time" in optimizer.stop():
-            raise SpentError
-        return evaluator.both(x)
-
-    def take_answer() -> None:
-        if hybrid.answer is not None:
-            result.lower_fun, result.fun, result.x = hybrid.answer
-            result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
-
-    hybrid = Hybrid(
-        evaluate, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
-        None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
-        seed=runs.other_seed(),
-    )  # fmt: skip
-    try:
-        for _ in hybrid:
-            take_answer()
-            yield
-    finally:  # what was found by a search that has not ended, too
-        take_answer()
-    if not hybrid.spent:
-        result.success, result.status = True, SEARCHED
-        result.message = "the local searches find nothing better"
-
-
-def _polish(
-    result: OptimizeResult, evaluator: Evaluator, optimizer: SCB2OOptimizer, budget: int | None,
-    store: Checkpoint | None,
-) -> OptimizeResult:  # fmt: skip
-    """The result of a search by COBYQA."""
-    if _has_improved_before(result, evaluator, budget, store):
-        return result
-    return polish_result(result, evaluator, optimizer.bounds, budget)
-
-
-def _has_improved_before(
-    result: OptimizeResult, evaluator: Evaluator, budget: int | None, store: Checkpoint | None
-) -> bool:
-    """Take the improved result of the run before, where nothing has changed since."""
-    contents = (store and store.contents) or {}
-    improved = contents.get("improved")
-    if not improved or improved["budget"] != budget or contents["evaluator"]["nfev"][0] != evaluator.nfev_lower:
-        return False
-    result.update({name: improved[name] for name in IMPROVED})
-    return True
 
 
 def _progress_bar(optimizer: SCB2OOptimizer, budget: int | None, disp: bool) -> Any:

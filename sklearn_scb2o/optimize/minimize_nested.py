@@ -125,7 +125,7 @@ def minimize_nested(
                     stopped = STOPPED
                     break
         except KeyboardInterrupt:
-            stopped = INTERRUPTED, "interrupted by the user (KeyboardInterrupt)"
+            stopped = INTERRUPTED
     result = optimizer.result
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
     result.nfev = max(evaluator.nfev_lower, evaluator.nfev_upper)

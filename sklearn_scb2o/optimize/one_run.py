@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
-from ..particles.offset import EPS, SHORT, TINY, solve_offset_of_floats
+from ..particles.offset import EPS, TINY, solve_offset_of_floats
 from ..particles.selection import quantile_rank
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
-HUGE = 1e150  # differences and squares of values below do not overflow
+TAME = 1e150  # differences and squares of values below do not overflow
 _LOG_EPS = math.log(EPS)
 # Distances in units of tau. Values farther than _FAR above the next one outside the quantile have no weight; where
 # that one is farther than _WIDEST from the quantile, exponentials might overflow.
@@ -70,11 +70,11 @@ class RankingOfOne(NamedTuple):
         return weights, np.matmul(weights, y[0]), alpha
 
 
-def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
+def rank_one(L: NDArray[np.float64], beta: float, rtol: float) -> RankingOfOne | None:
     """What lower values (1, N) say with usual settings; None where arrays must do it."""
     N = L.shape[1]
     k = quantile_rank(beta, N)
-    if k == N or N > SHORT or L.dtype.char != "d":
+    if k == N:
         return None
     order = L.argsort(None)
     ordered = L.take(order)
@@ -82,7 +82,7 @@ def rank_one(L: NDArray[Any], beta: float, rtol: float) -> RankingOfOne | None:
     at, after = lower[k - 1], lower[k]
     tau = max(TAU_FRACTION * (at - lower[0]), TINY)
     gap = (after - at) / tau
-    if not (gap < _WIDEST and lower[0] > -HUGE and lower[-1] < HUGE):
+    if not (gap < _WIDEST and lower[0] > -TAME and lower[-1] < TAME):
         return None
     z = (ordered[: bisect_right(lower, after + _FAR * tau)] - at) / tau
     s = solve_offset_of_floats(z, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)

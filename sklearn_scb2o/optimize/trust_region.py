@@ -7,7 +7,7 @@ from collections import deque
 
 import numpy as np
 
-from .archive import HUGE, Archive, Floats, Integers
+from .archive import Archive, Floats, Integers, can_be_used
 from .quadratic import minimise_in_box
 
 #: Points count as near within this many radii of the centre, and as the same within this part of one.
@@ -134,7 +134,7 @@ class TrustRegionSearch:
 
     def tell(self, lower: Floats, upper: Floats) -> None:
         """The values at the points that were asked, after they went to the archive where they are finite."""
-        good = (np.abs(lower) < HUGE) & (np.abs(upper) < HUGE)
+        good = can_be_used(lower, upper)
         self._failed.extend(self._asked[~good])
         if not good.any():  # nothing was learnt
             self._radius *= FAILED

@@ -53,6 +53,13 @@ def test_without_bounds_the_unit_is_the_spread_of_the_points():
     np.testing.assert_array_equal([known.low, known.high], [[-np.inf, 0], [np.inf, np.inf]])
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_steps_of_differences_turn_where_so_many_leave_the_box(sign):
+    known, z = archive([[0.0, 3.0]]), 0.5 + sign * np.array([0.35, 0.25])
+    np.testing.assert_array_equal(known.steps_inside(z, sign * 0.1), [sign * 0.1, sign * 0.1])
+    np.testing.assert_array_equal(known.steps_inside(z, sign * 0.1, 2), [-sign * 0.1, sign * 0.1])
+
+
 def test_points_without_both_values_are_left_out():
     known = archive(np.ones((5, 2)), lower=[1, np.nan, np.inf, 4, 5], upper=[1, 2, 3, np.nan, 5])
     np.testing.assert_array_equal(known.lower, [1, 5])

@@ -13,11 +13,17 @@ class Spent(Exception):
     pass
 
 
+def unit_box(x, lower, upper):
+    """An archive of points of the unit box."""
+    d = x.shape[1]
+    return Archive(Bounds(np.zeros(d), np.ones(d)), x, lower, upper)
+
+
 def run(f, start, lower_tol=0.0, seed=0, budget=10**6, first=None):
     """Search the unit box from 20 points that are known; the archive, and the points that were evaluated, in order."""
     d = len(start)
     x = np.random.default_rng(seed).uniform(size=(20, d)) if first is None else first
-    archive, asked = Archive(Bounds(np.zeros(d), np.ones(d)), x, *f(x)), []
+    archive, asked = unit_box(x, *f(x)), []
 
     def evaluate(z):
         if sum(map(len, asked)) + len(z) > budget:
@@ -54,8 +60,9 @@ def solution(d):
 def test_second_differences_are_the_curvatures(start):
     A, B = np.random.default_rng(0).standard_normal((2, 3, 3))
     f = Counted(lambda z: (np.einsum("...i,ij,...j", z, A, z) + z[..., 0], np.einsum("...i,ij,...j", z, B, z) - 3.0))
-    differences = _Differences(f, np.ones(3))
-    point = differences.at(np.array(start))
+    z = np.array([start])
+    differences = _Differences(f, unit_box(z, *f(z)))
+    point = differences.at(z[0])
     known = f.n
     curvatures = differences.curvatures(point)
     np.testing.assert_allclose(curvatures, [A + A.T, B + B.T], atol=0.02)
@@ -66,8 +73,9 @@ def test_second_differences_are_zero_where_there_is_only_rounding_or_no_value():
     def plane(z):
         return 1e3 + z @ np.array([1.0, -2.0]), np.where(z[..., 1] > 0.5, np.inf, z[..., 0] ** 2)
 
-    differences = _Differences(plane, np.ones(2))
-    lower, upper = differences.curvatures(differences.at(np.array([0.3, 0.5 - 1e-6])))
+    z = np.array([[0.3, 0.5 - 1e-6]])
+    differences = _Differences(plane, unit_box(z, *plane(z)))
+    lower, upper = differences.curvatures(differences.at(z[0]))
     assert not lower.any()
     np.testing.assert_allclose(upper, [[2.0, 0.0], [0.0, 0.0]], atol=0.02)
 
