@@ -21,6 +21,7 @@ Row = NDArray[Any]
 
 # Exponents whose exponentials, and their products with others, are finite.
 _EXPONENTS = {"d": 300.0, "f": 40.0}
+_BLOCK = 32768  # numbers that stay in the cache
 
 
 def up_to(row: Row, limit: float) -> Row:
@@ -46,7 +47,7 @@ def sums_of_long_row(
     """
     far = math.log(k + 1.0) + math.log(10.0 / (beta * rtol)) + 1.0
     limit = min(after + far * tau, float(np.finfo(row.dtype).max))
-    inside, outside = (_total_psi(selector, (part - at) / tau) for part in (row[:k], up_to(row[k:], limit)))
+    inside, outside = (_total_psi(selector, _scores(part, limit, at, tau)) for part in (row[:k], row[k:]))
 
     def sums(s: float) -> Sums:
         (psi_in, slope_in), (psi_out, slope_out) = inside(s), outside(s)
@@ -63,7 +64,7 @@ def offset_near(selector: Selector, row: Row, start: float, tau: float, beta: fl
     reach = 2.0  # the quantile is within so many tau of the start
     weight = beta * np.count_nonzero(row < math.inf)
     far = reach + math.log(10.0 * row.size / (weight * rtol))
-    total_psi = _total_psi(selector, (up_to(row, start + far * tau) - start) / tau)
+    total_psi = _total_psi(selector, _scores(row, start + far * tau, start, tau))
     s = 0.0
     for _ in range(6):
         psi, slope = total_psi(s)
@@ -80,17 +81,30 @@ def offset_near(selector: Selector, row: Row, start: float, tau: float, beta: fl
     return None
 
 
+def _scores(row: Row, limit: float, at: float, tau: float) -> Row:
+    """``z = (L - at) / tau`` of the values up to a limit, a new array."""
+    few = up_to(row, limit)
+    z = np.subtract(few, at, out=None if few is row else few)  # memory that is new takes longer than arithmetic
+    z /= tau
+    return z
+
+
 def _total_psi(selector: Selector, z: Row) -> Callable[[float], tuple[float, float]]:
-    """The function of s that gives the sums of ``psi(s - z_i)`` and of its slope."""
+    """The function of s that gives the sums of ``psi(s - z_i)`` and of its slope; z is overwritten."""
     if selector.name != "logistic" or z.size == 0 or z.max() > _EXPONENTS[z.dtype.char]:
         return lambda s: tuple(float(v.sum()) for v in selector.psi_and_slope(s - z, np))  # type: ignore[return-value]
-    exponential, psi = np.exp(z), np.empty_like(z)  # one exponential for all s: psi(s - z) = 1 / (1 + e^-s e^z)
+    exponential = np.exp(z, out=z)  # one exponential for all s: psi(s - z) = 1 / (1 + e^-s e^z)
+    blocks = [exponential[i : i + _BLOCK] for i in range(0, z.size, _BLOCK)]
+    spare = np.empty_like(blocks[0])
 
     def total(s: float) -> tuple[float, float]:
-        np.multiply(exponential, math.exp(-s), out=psi)
-        np.add(psi, 1.0, out=psi)
-        np.reciprocal(psi, out=psi)
-        total = float(psi.sum())
-        return total, total - float(psi.dot(psi))
+        factor, total, squares = math.exp(-s), 0.0, 0.0
+        for block in blocks:
+            psi = np.multiply(block, factor, out=spare[: block.size])
+            psi += 1.0
+            np.reciprocal(psi, out=psi)
+            total += float(psi.sum())
+            squares += float(psi.dot(psi))
+        return total, total - squares
 
     return total

@@ -110,3 +110,17 @@ def test_a_long_row_is_that_of_the_definition():
     row = np.random.default_rng(9).exponential(size=2000)
     selection = soft_selection(row, 0.1, 0.02)
     np.testing.assert_allclose(selection.log_eta, log_expit((selection.quantile - row) / 0.02), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["exponential", "ties", "clusters", "sorted", "failed", "alternating"])
+@pytest.mark.parametrize("tau", [1e-3, 0.05, 3.0])
+def test_the_soft_quantile_of_a_very_long_row_is_the_root(kind, tau):
+    rng = np.random.default_rng(6)
+    if kind == "failed":
+        row = np.where(rng.random(200_000) < 0.5, math.inf, rng.exponential(size=200_000))
+    elif kind == "alternating":  # the quantile of every twelfth is not that of all
+        row = np.where(np.arange(200_000) % 12 == 0, 100.0, 0.0) + rng.exponential(size=200_000)
+    else:
+        row = KINDS[kind](rng, 200_000)
+    q = soft_quantile(row, 0.1, tau)
+    np.testing.assert_allclose(expit((q - row) / tau).sum(), 0.1 * np.isfinite(row).sum(), rtol=1e-11)
