@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import joblib
@@ -129,7 +129,7 @@ class Evaluator:
         needs_upper : callable
             Rows whose upper value matters, given the lower values.
         """
-        numbers = range(first, first + len(x))
+        numbers = np.arange(first, first + len(x))
         if self.is_joint:
             L, G = self._values("LG", numbers, x)
             return L, G
@@ -137,7 +137,7 @@ class Evaluator:
         rows = np.flatnonzero(needs_upper(L))
         G = np.full(len(x), np.nan)
         if len(rows):
-            (G[rows],) = self._values("G", [numbers[i] for i in rows], x[rows])
+            (G[rows],) = self._values("G", numbers[rows], x[rows])
         return L, G
 
     def both(self, x: Floats) -> tuple[Floats, Floats]:
@@ -189,12 +189,12 @@ class Evaluator:
                 return True
         return False
 
-    def _values(self, kind: str, numbers: Sequence[int], x: Floats) -> tuple[Floats, ...]:
+    def _values(self, kind: str, numbers: NDArray[np.intp], x: Floats) -> tuple[Floats, ...]:
         """For each value of the objective an array (n,)."""
         if self._vectorized:
-            self.submit(kind, numbers[0], x)
+            self.submit(kind, int(numbers[0]), x)
             return self.next()[2]
-        for number, point in zip(numbers, x, strict=True):
+        for number, point in zip(numbers.tolist(), x, strict=True):
             self.submit(kind, number, point)
         finished = sorted(self.next() for _ in numbers)
         return tuple(np.array(column) for column in zip(*(values for _, _, values in finished), strict=True))

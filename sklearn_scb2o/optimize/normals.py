@@ -30,7 +30,7 @@ def fill_with_normals(generators: Sequence[np.random.Generator], out: NDArray[An
     for start in range(0, out.shape[1], _PIECE):
         part = out[:, start : start + _PIECE]
         words = [rng.bit_generator.random_raw(n_words(part.shape[1])) for rng in generators]
-        normals_from_words(np.stack(words) if len(words) > 1 else words[0][None], part)
+        normals_from_words(np.concatenate(words).reshape(len(words), -1), part)
 
 
 def normals_from_words(words: NDArray[np.uint64], out: NDArray[Any]) -> None:

@@ -110,8 +110,9 @@ def _update_on_arrays(
         upper, evaluated, failed = G, None, ranking.failed
     else:
         unknown = G != G
-        # +inf in G is data, as bad as can be
-        upper = xp.minimum(clip_values(xp.where(unknown, 0.0, G), xp), float_info(G, xp)[2] / 8.0)
+        upper = xp.where(unknown, 0.0, G)
+        if not (xp is np and is_tame(upper)):  # +inf in G is data, as bad as can be
+            upper = xp.minimum(clip_values(upper, xp), float_info(G, xp)[2] / 8.0)
         ranking, needed = _rank_known(L, unknown, settings, lower_best, xp, ranking)
         failed, evaluated = ~(math.inf > L) | (unknown & needed), ~unknown | needed
     if ranking.dead is not None:
