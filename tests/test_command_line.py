@@ -17,6 +17,7 @@ from sklearn_scb2o.__main__ import main
 from sklearn_scb2o.command_line import demonstration, read_problem
 from sklearn_scb2o.command_line.problem_file import ACCEPTED
 from sklearn_scb2o.reproduce import PAPER_2D, figure_2d, run_2d, table_2d
+from sklearn_scb2o.reproduce.two_dimensional import Row
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,18 @@ def test_table_shows_our_values_and_those_of_the_paper(rows):
     text = table_2d(rows)
     assert "3.9e-02" in text
     assert f"{rows[0].distance[-1].mean():.1e}" in text
+
+
+def test_rows_that_are_far_from_the_paper_are_marked():
+    seeds = np.tile([[0.5, 1.0, 1.5, 2.0, 1.0]], (1, 2))  # two means over five seeds of 1.2
+    value, _, distance, _ = PAPER_2D["circle"]["CB2O"]
+    rows = [
+        Row("circle", "CB2O", value * a * seeds, seeds, distance * b * seeds, seeds)
+        for a, b in ((1.0, 1.0), (10.0, 1.0), (1.0, 0.1))
+    ]
+    assert ["differs" in line for line in table_2d(rows).splitlines()[-3:]] == [False, True, True]
+    wide = seeds * np.repeat([0.01, 10.0], 5)
+    assert "differs" not in table_2d([Row("circle", "CB2O", value * wide, seeds, distance * seeds, seeds)])
 
 
 @pytest.mark.slow
