@@ -23,7 +23,7 @@ STARTS, APART = 5, 0.05
 DESCENT = 200
 #: L counts as lowest up to this part of its usual excess.
 SAME_LOWER = 1e-14
-#: Variables above which models cost more than they are worth where differences will do, and averages less.
+#: Variables above which models cost more than they are worth where differences will do.
 MODELS = 5
 #: Swarms in a row without a better answer, after which the search ends.
 PATIENCE = 5
@@ -45,8 +45,8 @@ class Hybrid:
 
     Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
     turns, and begin where none has begun before; elsewhere they are all with models, from the best points again and
-    again. Where they look smooth and have many variables, swarms take turns with averages of G (`graduate`), whichever
-    led to a better answer going on: what a swarm finds is then far from the minimisers of L.
+    again. Where searches by differences are long and there are many variables, swarms take turns with averages of G
+    (`graduate`), whichever led to a better answer going on.
 
     Parameters
     ----------
@@ -77,6 +77,7 @@ class Hybrid:
         self._left: float = np.inf if budget is None else budget
         self._allowed = np.inf  # in the search that goes on
         self._searched: list[Floats] = []  # where searches began
+        self._lengths: list[int] = []  # evaluations of those by differences
         self.spent = False
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
@@ -158,17 +159,15 @@ class Hybrid:
 
     @property
     def _n_averaged(self) -> int:
-        """How often `graduate` costs no more than a swarm, at most `STARTS`; 0 where models do better."""
-        d = self._archive.d
-        if d <= MODELS or self._budget is None:
+        """How often `graduate` costs no more than a swarm, at most `STARTS`; 0 where searches cost less than it."""
+        d, cost = self._archive.d, n_evaluations(self._archive.d)
+        if d <= MODELS or self._budget is None or not self._lengths or cost > np.mean(self._lengths):
             return 0
-        return min(STARTS, int(LATER_SHARE * self._budget / n_evaluations(d)))
+        return min(STARTS, int(LATER_SHARE * self._budget / cost))
 
     def _averaged_round(self) -> Iterator[None]:
         """Searches from where averages lead from anywhere, if that is new and promises a better answer."""
         archive = self._archive
-        if not self._looks_smooth(archive.z[self._best]):
-            return
         starts = np.clip(self._rng.uniform(size=(self._n_averaged, archive.d)), archive.low, archive.high)
         ends = [graduate(self._at, archive, start, self._rng) for start in starts]
         for end, promise in sorted(ends, key=lambda end: end[1]):
@@ -185,6 +184,7 @@ class Hybrid:
             self._tol = max(self._tol, search.noise)
 
     def _by_differences(self, start: Floats) -> None:
+        known = len(self._archive.z)
         self._allowed = DESCENT * (self._archive.d + 1)
         try:
             descend(self._at, self._archive, start, self._lower_tol, self._rival)
@@ -193,6 +193,7 @@ class Hybrid:
                 raise
         finally:
             self._allowed = np.inf
+            self._lengths.append(len(self._archive.z) - known)
 
     def _looks_smooth(self, z: Floats) -> bool:
         """Whether all evaluations gave values, L and G are like parabolas on a very short line, and G is not flat."""
