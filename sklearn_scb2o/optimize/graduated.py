@@ -11,7 +11,7 @@ from .descent import HUGE, Function
 from .violation import Point, SecantModel
 
 #: Widths of the averages at first and at last, in widths of the box, and how many there are.
-WIDEST, NARROWEST, STEPS = 0.5, 5e-4, 24
+WIDEST, NARROWEST, STEPS = 1.0, 5e-4, 22
 #: Standard deviation of the logarithms of the widths in the single coordinates.
 SCATTER = 0.6
 #: How far a step goes at most, in widths of the averages.
@@ -26,7 +26,7 @@ def n_evaluations(d: int) -> int:
 
 
 def graduate(function: Function, archive: Archive, start: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
-    r"""Steps to where averages of G are low while L is, first over half of the box, at last over next to nothing.
+    r"""Steps to where averages of G are low while L is, first over all of the box, at last over next to nothing.
 
     Each step minimises quadratic functions in a region, with slopes and second derivatives in the single coordinates
     from values at wide distances w on both sides,
