@@ -9,10 +9,11 @@ import numpy as np
 
 from .archive import Archive, Floats
 from .descent import descend
+from .graduated import graduate, n_evaluations
 from .optimizer import SCB2OOptimizer
 from .trust_region import TrustRegionSearch
 
-#: Part of the evaluations for the first swarm, at least and at most, and for each later one.
+#: Part of the evaluations for the first swarm, at least and at most, and for each later one or what takes its turn.
 LEAST_SHARE, FIRST_SHARE, LATER_SHARE = 0.1, 0.25, 0.1
 #: Particles of a swarm, unless the caller says otherwise.
 N_PARTICLES = 50
@@ -44,7 +45,8 @@ class Hybrid:
 
     Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
     turns, and begin where none has begun before; elsewhere they are all with models, from the best points again and
-    again.
+    again. Where searches by differences are long and there are many variables, swarms take turns with averages of G
+    (`graduate`), whichever led to a better answer going on.
 
     Parameters
     ----------
@@ -75,6 +77,7 @@ class Hybrid:
         self._left: float = np.inf if budget is None else budget
         self._allowed = np.inf  # in the search that goes on
         self._searched: list[Floats] = []  # where searches began
+        self._lengths: list[int] = []  # evaluations of those by differences
         self.spent = False
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
@@ -109,16 +112,21 @@ class Hybrid:
         if not self._archive.d or not len(self._archive.z):
             return
         waiting = since = 0
+        averaged = False
         try:
             while waiting < PATIENCE:
                 before = self._rival
-                yield from self._round(since, goes_on=not waiting)
+                yield from self._averaged_round() if averaged else self._round(since, goes_on=not waiting)
                 lower, upper = self._rival
-                waiting = 0 if lower < before[0] - self._tol or upper < before[1] else waiting + 1
+                better = lower < before[0] - self._tol or upper < before[1]
+                if better or not averaged:
+                    waiting = 0 if better else waiting + 1
                 if self._budget is None:
                     return
+                averaged = self._n_averaged > 0 and (averaged == better or not since)
                 since = len(self._archive.z)
-                self._swarm(int(LATER_SHARE * self._budget))
+                if not averaged:
+                    self._swarm(int(LATER_SHARE * self._budget))
         except SpentError:
             self.spent = True
 
@@ -149,6 +157,25 @@ class Hybrid:
         new = self._archive.apart(STARTS, APART, since, (*self._searched, best))
         return [best, *new][:STARTS] if goes_on or not new else new
 
+    @property
+    def _n_averaged(self) -> int:
+        """How often `graduate` costs no more than a swarm, at most `STARTS`; 0 where searches cost less than it."""
+        d, cost = self._archive.d, n_evaluations(self._archive.d)
+        if d <= MODELS or self._budget is None or not self._lengths or cost > np.mean(self._lengths):
+            return 0
+        return min(STARTS, int(LATER_SHARE * self._budget / cost))
+
+    def _averaged_round(self) -> Iterator[None]:
+        """Searches from where averages lead from anywhere, if that is new and promises a better answer."""
+        archive = self._archive
+        starts = np.clip(self._rng.uniform(size=(self._n_averaged, archive.d)), archive.low, archive.high)
+        ends = [graduate(self._at, archive, start, self._rng) for start in starts]
+        for end, promise in sorted(ends, key=lambda end: end[1]):
+            if promise < self._rival[1] and all(np.abs(end - other).max() >= APART for other in self._searched):
+                self._searched.append(end)
+                self._by_differences(end)
+                yield
+
     def _by_models(self, start: Floats) -> None:
         search = TrustRegionSearch(self._archive, start, seed=int(self._rng.integers(2**31)), rival=self._rival)
         while (points := search.ask()) is not None:
@@ -157,6 +184,7 @@ class Hybrid:
             self._tol = max(self._tol, search.noise)
 
     def _by_differences(self, start: Floats) -> None:
+        known = len(self._archive.z)
         self._allowed = DESCENT * (self._archive.d + 1)
         try:
             descend(self._at, self._archive, start, self._lower_tol, self._rival)
@@ -165,6 +193,7 @@ class Hybrid:
                 raise
         finally:
             self._allowed = np.inf
+            self._lengths.append(len(self._archive.z) - known)
 
     def _looks_smooth(self, z: Floats) -> bool:
         """Whether all evaluations gave values, L and G are like parabolas on a very short line, and G is not flat."""

@@ -148,7 +148,7 @@ class SecantModel:
 
     def __init__(self, center: Point) -> None:
         d = len(center.z)
-        self.error = 0.1
+        self._center, self.error = center, 0.1
         self._curvature_lower, self._curvature = np.zeros((d, d)), _first_curvature(center)
         self._weight = 0.0
 
@@ -210,13 +210,15 @@ class SecantModel:
             curvature = self._curvature_lower + np.outer(rest, rest) / (rest @ step)
             self._curvature_lower = curvature if np.isfinite(curvature).all() else self._curvature_lower
 
-    def be_told(self, curvature_lower: Floats, curvature_upper: Floats) -> None:
-        """Take second derivatives of L and G for right; of G their sizes, as it shall be convex."""
-        if curvature_lower.any():
+    def be_told(self, curvature_lower: Floats | None, curvature_upper: Floats) -> None:
+        """Take second derivatives of L and G for right; of G their sizes, as it shall be convex; None: as learnt."""
+        if curvature_lower is not None:
+            if not curvature_lower.any():
+                return
             self.error, self._curvature_lower = 0.0, curvature_lower
-            eigenvalues, axes = np.linalg.eigh(curvature_upper)
-            least = SMALLEST_CURVATURE * _steepness(self._center)
-            self._curvature = (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
+        eigenvalues, axes = np.linalg.eigh(curvature_upper)
+        least = SMALLEST_CURVATURE * _steepness(self._center)
+        self._curvature = (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
 
 
 def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:

@@ -88,6 +88,14 @@ def test_the_secant_model_is_exact_where_it_is_told_the_curvatures():
     assert model.best_step(1.0, -np.ones(3), np.ones(3)).step[2] == pytest.approx(-0.5, abs=1e-3)
 
 
+def test_what_the_secant_model_has_learnt_of_L_stays_where_it_is_told_of_G_alone():
+    center = point(crossing, [0.3, -0.2, 0.5])
+    model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5], [0.6, -0.1, 0.2]])
+    model.be_told(None, np.diag([0.0, 0.0, 2.0]))
+    assert model.at(np.ones(3)) == pytest.approx(np.hypot(1.3, 0.8), abs=1e-5)
+    assert model.best_step(1.0, -np.ones(3), np.ones(3)).step[2] == pytest.approx(-0.5, abs=1e-3)
+
+
 def test_a_lower_objective_without_curvature_tells_the_secant_model_nothing():
     center = point(crossing, [0.3, -0.2, 0.5])
     model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5]])
