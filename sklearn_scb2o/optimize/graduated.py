@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .archive import Archive, Floats
-from .descent import HUGE, Function
+from .descent import STAND_IN, Function
 from .violation import Point, SecantModel
 
 #: Widths of the averages at first and at last, in widths of the box, and how many there are.
@@ -91,7 +91,7 @@ def _wide_differences(function: Function, archive: Archive, z: Floats, widths: F
     up, down = np.minimum(widths, archive.high - z), np.minimum(widths, z - archive.low)
     steps = np.where(up < 0.5 * down, -0.5 * down, up), np.where(down < 0.5 * up, 0.5 * up, -down)
     values = np.array(function(np.vstack([z, *(z + np.diag(s) for s in steps)])))
-    values = np.where(np.abs(values) < HUGE, values, HUGE)
+    values = np.where(np.abs(values) < STAND_IN, values, STAND_IN)
     here, first, second = values[:, :1], *np.split(values[:, 1:], 2, axis=1)
     first, second = (first - here) / steps[0], (second - here) / steps[1]
     curvatures = 2.0 * (first - second) / (steps[0] - steps[1])
@@ -107,5 +107,5 @@ def _with_mixed(function: Function, wide: _WideDifferences) -> Floats:
     ahead, change = np.diag(steps), point.slope_lower * steps + 0.5 * wide.curvature_lower * steps**2
     rest = function(point.z + ahead[i] + ahead[j])[0] - point.lower - change[i] - change[j]
     curvature = np.diag(wide.curvature_lower)
-    curvature[i, j] = curvature[j, i] = np.where(np.abs(rest) < HUGE, rest, 0.0) / (steps[i] * steps[j])
+    curvature[i, j] = curvature[j, i] = np.where(np.abs(rest) < STAND_IN, rest, 0.0) / (steps[i] * steps[j])
     return curvature
