@@ -36,9 +36,6 @@ WRONG, CURVATURES, LONG_STEP = 0.3, 12, 1e-4
 GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
 #: Steps of the differences, in widths of the box, and as part of the distance that the violation allowed makes.
 LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-9, 0.02
-#: They fall with the root of L, as its rounding does and what its curvature adds does not: largest step, beside this
-#: part of the usual L.
-LARGEST_WITH = 0.1
 #: In place of values that an evaluation did not give, or that are larger.
 STAND_IN = 1e30
 
@@ -49,13 +46,12 @@ class _Differences:
     def __init__(self, function: Function, archive: Archive) -> None:
         self._function, self._archive = function, archive
         self.step = LARGEST_STEP
-        self._usual = float(np.abs(archive.lower).max(initial=0.0))
         self._last: Point | None = None
 
     def at(self, z: Floats) -> Point:
         """Values and gradients at a point of shape (d,), d + 1 evaluations in one call unless it was the last one."""
         if self._last is None or not np.array_equal(z, self._last.z):
-            steps = self._archive.steps_inside(z, self._step_now())
+            steps = self._archive.steps_inside(z, self.step)
             L, G = self._function(np.vstack([z, z + np.diag(steps)]))
             values = np.array([L, G])
             known = np.abs(values) < STAND_IN  # NaN is not
@@ -63,12 +59,6 @@ class _Differences:
             slopes = np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
             self._last = Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
         return self._last
-
-    def _step_now(self) -> float:
-        if self._last is None or not self._usual:
-            return self.step
-        low_enough = LARGEST_STEP * float(np.sqrt(abs(self._last.lower) / (LARGEST_WITH * self._usual)))
-        return max(min(self.step, low_enough), SMALLEST_STEP)
 
     def curvatures(self, point: Point) -> tuple[Floats, Floats]:
         """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""
