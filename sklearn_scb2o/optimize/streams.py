@@ -1,8 +1,8 @@
 """Random numbers: a seeded stream for each array library, drawn where the particles are.
 
 =================  ==================================================================================
-NumPy              SFC64 generators, one for each `rows_per_stream` rows of each run: what is drawn depends neither
-                   on threads nor on the other runs, and run r of several draws as it would alone
+NumPy              SFC64 generators, one for each `rows_per_stream` rows of each run: what is drawn does not depend
+                   on the other runs, and run r of several draws as it would alone; normals are made by `normals`
 array-api-strict   those of NumPy, copied
 torch              a `torch.Generator` on the device
 CuPy               Philox4x32-10 in the kernels of `particles.fused`: a seed and a counter
