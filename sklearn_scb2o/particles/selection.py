@@ -387,13 +387,19 @@ def soft_quantile(
     0.5
     """
     xp = get_namespace(L, xp=xp)
-    if xp is np and L.ndim == 1 and beta < 1.0 and (L.size > _SAMPLED or (start is not None and L.size > SHORT)):
-        sample = L[:: L.size // _SAMPLE]
-        guess = soft_quantile(sample, beta, tau, selector=selector, rtol=1e-3) if start is None else start
+    if xp is np and L.ndim == 1 and L.size > SHORT and beta < 1.0:
+        width = np.asarray(tau).item()
+        guess = _quantile_of_sample(L, beta, width, selector) if start is None else float(start)
         tolerance = rtol if rtol is not None else 1e-13 if L.dtype == np.float64 else 4e-6
-        near = offset_near(selector, L, float(guess), float(tau), beta, tolerance)
-        if near is not None:
-            return np.asarray(guess + tau * near, L.dtype)
+        near = None if guess is None else offset_near(selector, L, guess, width, beta, tolerance)
+        if guess is not None and near is not None:
+            return np.asarray(guess + width * near, L.dtype)
     order = order_statistics(L, beta, xp=xp)
-    guess = None if start is None else xp.asarray(start)[..., None]
-    return (order.at + tau * _offset(L, beta, tau, selector, order, guess, rtol, xp))[..., 0]
+    first = None if start is None else xp.asarray(start)[..., None]
+    return (order.at + tau * _offset(L, beta, tau, selector, order, first, rtol, xp))[..., 0]
+
+
+def _quantile_of_sample(row: Array, beta: float, tau: float, selector: Selector) -> float | None:
+    """About the soft quantile of a very long row on NumPy; None where that would not pay or all of it failed."""
+    sample = row[:: row.size // _SAMPLE] if row.size > _SAMPLED else row[:0]
+    return float(soft_quantile(sample, beta, tau, selector=selector, rtol=1e-3)) if (sample < math.inf).any() else None

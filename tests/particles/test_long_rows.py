@@ -70,6 +70,27 @@ def test_a_start_changes_the_soft_quantile_by_rounding_only(selector, shift):
     assert (near is None) == (abs(shift) > 2)
 
 
+@pytest.mark.parametrize("n", [513, 5000, 16_383, 16_384, 100_001])
+@pytest.mark.parametrize("tau", [0.02, np.array([0.02])], ids=["number", "array"])
+def test_a_start_may_be_given_for_a_row_of_any_length(n, tau):
+    row = np.random.default_rng(4).exponential(size=n)
+    cold = soft_quantile(row, 0.1, tau)
+    assert cold.shape == ()
+    np.testing.assert_allclose(expit((cold - row) / 0.02).mean(), 0.1, rtol=1e-11)
+    warm = soft_quantile(row, 0.1, tau, start=cold)
+    assert warm.shape == ()
+    np.testing.assert_allclose(warm, cold, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_finite", [1, 3, 200])
+@pytest.mark.parametrize("tau", [1e-3, 1.0])
+def test_nearly_all_evaluations_of_a_very_long_row_may_have_failed(n_finite, tau):
+    row = np.full(200_000, math.inf)
+    row[1 : 1 + n_finite] = np.arange(n_finite)
+    q = soft_quantile(row, 0.1, tau)
+    np.testing.assert_allclose(expit((q - row) / tau).sum(), 0.1 * n_finite, rtol=1e-11)
+
+
 def test_a_start_far_off_is_no_harm():
     row = np.random.default_rng(5).exponential(size=20_000)
     for start in (-1e300, 0.0, 50.0, 1e300):
