@@ -136,6 +136,10 @@ class Archive:
         end = z + n * step
         return np.where((end < self.low) | (end > self.high), -step, step)
 
+    def room(self, z: Floats, radius: float) -> tuple[Floats, Floats]:
+        """The steps from a point of shape (d,) that stay in the box and within `radius`: their least and largest."""
+        return np.maximum(-radius, self.low - z), np.minimum(radius, self.high - z)
+
     def apart(self, most: int, distance: float, since: int = 0, taken: Sequence[Floats] = ()) -> list[Floats]:
         """Good points that differ by `distance` in a coordinate: of the tenth with the lowest L, in the order of G.
 

@@ -208,8 +208,7 @@ class _UpperSearch:
         if self._allowed < np.inf and self._planes.steepest > 0.0:
             step = PART_STEP * self._allowed / self._planes.steepest
             self._differences.step = float(np.clip(step, SMALLEST_STEP, LARGEST_STEP))
-        low, high = self._archive.low - self._center.z, self._archive.high - self._center.z
-        return np.maximum(-self._radius, low), np.minimum(self._radius, high)
+        return self._archive.room(self._center.z, self._radius)
 
     def _is_good_enough(self, step: Step) -> bool:
         """Whether the point keeps to the violation allowed, and a step would gain next to nothing."""

@@ -70,8 +70,7 @@ def graduate(function: Function, archive: Archive, start: Floats, rng: np.random
             model.be_told(None, np.diag(wide.curvature_upper))
         model.look_at(wide.point, float(archive.lower.min()))
         reach = REACH * width
-        low, high = np.maximum(-reach, archive.low - z), np.minimum(reach, archive.high - z)
-        step = model.best_step(ALLOWED * usual * width, low, high).step
+        step = model.best_step(ALLOWED * usual * width, *archive.room(z, reach)).step
         z = np.clip(z + step, archive.low, archive.high)
     upper = float(function(z[None])[1][0])
     return z, upper - reach * float(np.abs(wide.point.slope_upper).sum())

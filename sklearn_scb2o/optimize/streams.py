@@ -30,8 +30,8 @@ from .normals import fill_with_normals, n_words, normals_from_words
 from .values import seed_sequence
 
 CHUNK = 65536  #: numbers of a population per generator of NumPy
-_FEW = 2048  # up to so many normals a run,
-_AHEAD, _MANY = 32, 131072
+# Where a run takes at most _FEW normals, those of up to _AHEAD calls are drawn at a time, and at most _MANY in all.
+_FEW, _AHEAD, _MANY = 2048, 32, 131_072
 _NOTHING = np.empty((0, 0))
 
 

@@ -60,6 +60,11 @@ def test_steps_of_differences_turn_where_so_many_leave_the_box(sign):
     np.testing.assert_array_equal(known.steps_inside(z, sign * 0.1, 2), [-sign * 0.1, sign * 0.1])
 
 
+def test_room_for_steps_ends_at_the_radius_or_with_the_box():
+    low, high = archive([[0.0, 3.0]]).room(np.array([0.05, 0.98]), 0.1)
+    np.testing.assert_allclose([low, high], [[-0.05, -0.1], [0.1, 0.02]], atol=1e-15)
+
+
 def test_points_without_both_values_are_left_out():
     known = archive(np.ones((5, 2)), lower=[1, np.nan, np.inf, 4, 5], upper=[1, 2, 3, np.nan, 5])
     np.testing.assert_array_equal(known.lower, [1, 5])

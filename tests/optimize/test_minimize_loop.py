@@ -159,6 +159,8 @@ def test_polish_brings_the_result_closer_on_a_smooth_problem():
     for seed in range(6):
         plain, polished = (small(*functions, max_iter=25, random_state=seed, polish=polish) for polish in (False, True))
         closer.append(np.linalg.norm(polished.x - [1, 0]) / np.linalg.norm(plain.x - [1, 0]))
+        assert polished.fun < plain.fun
+        assert polished.lower_fun <= plain.lower_fun
         assert polished.nfev > plain.nfev
     assert max(closer) < 1.0
     assert np.exp(np.mean(np.log(closer))) < 0.5
