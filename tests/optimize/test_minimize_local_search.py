@@ -61,9 +61,9 @@ def test_a_smooth_problem_is_solved_in_a_few_hundred_evaluations():
 
 
 @pytest.mark.slow
-def test_a_problem_in_ten_dimensions_is_solved():
-    result = run(bounds=[(-3, 3)] * 10, max_evals=4000, vectorized=True)
-    np.testing.assert_allclose(result.x, np.r_[2, np.ones(9)] / 13**0.5, atol=1e-2)
+def test_a_problem_in_ten_dimensions_is_solved_from_most_seeds():
+    results = (run(bounds=[(-3, 3)] * 10, max_evals=4000, vectorized=True, random_state=seed).x for seed in range(12))
+    assert sum(np.allclose(x, np.r_[2, np.ones(9)] / 13**0.5, rtol=0, atol=1e-2) for x in results) >= 8
 
 
 def test_a_lower_tolerance_is_used_and_kept():
