@@ -7,6 +7,8 @@ import pytest
 from benchmarks.quality.problems import KINDS, SUITES, get_problem, problem_names
 from benchmarks.quality.problems.cec2006 import G18_SOLUTION, NAMES, cec2006
 from benchmarks.quality.problems.geometry import lowest_on_sphere
+from benchmarks.quality.problems.hock_schittkowski import NAMES as HOCK_SCHITTKOWSKI
+from benchmarks.quality.problems.hock_schittkowski import hock_schittkowski
 from benchmarks.quality.problems.problem import squares
 from benchmarks.quality.recorder import BudgetSpent, Recorder
 from benchmarks.quality.solvers.local import constrained_descent
@@ -14,6 +16,13 @@ from benchmarks.quality.solvers.local import constrained_descent
 ALL = [(suite, name) for suite in SUITES for name in problem_names(suite)]
 #: With equalities the report of CEC 2006 uses its tolerance of 1e-4.
 TOLERANCE = 1.001e-4
+#: Optimal values in the book of Hock and Schittkowski. That of hs47, 0, is not the lowest.
+BOOK = {
+    "hs39": -1, "hs40": -0.25, "hs42": 13.8578644, "hs56": -3.456, "hs60": 0.03256820025, "hs61": -143.6461422,
+    "hs68": -0.920425026, "hs69": -956.71288, "hs71": 17.0140173, "hs77": 0.24150513, "hs79": 0.0787768209,
+    "hs99": -0.831079892e9, "hs107": 5055.011803, "hs109": 5362.06928, "hs111": -47.76109026, "hs114": -1768.80696,
+    "hs119": 244.899698,
+}  # fmt: skip
 
 
 def solutions(problem):
@@ -84,6 +93,43 @@ def test_a_problem_of_cec_2006_agrees_with_that_of_pymoo(name):
         worst = np.abs(mine[:, :, None] - other[:, None, :]).max(axis=0)
         assert worst.min(axis=0).max() < 1e-6
         assert worst.min(axis=1).max() < 1e-6
+
+
+def test_the_optimal_values_are_those_of_the_book_of_hock_and_schittkowski():
+    assert {name: hock_schittkowski(name).upper_opt for name in HOCK_SCHITTKOWSKI if name != "hs47"} == pytest.approx(
+        BOOK, rel=1e-6
+    )
+    assert hock_schittkowski("hs47").upper_opt < 0
+
+
+def test_hs111_is_g14_in_logarithms():
+    logarithmic, problem = hock_schittkowski("hs111"), cec2006("g14")
+    x = random_points(logarithmic)
+    ours, theirs = logarithmic.exact(x), problem.exact(np.exp(x))
+    assert ours.upper == pytest.approx(theirs.upper)
+    assert ours.equalities == pytest.approx(theirs.equalities)
+    # as far from the solution, in the same units
+    step = 1e-2 / np.exp(logarithmic.solutions[0])
+    assert logarithmic.judge(logarithmic.solutions + step).distance == pytest.approx(
+        problem.judge(np.exp(logarithmic.solutions) + 1e-2).distance, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in problem_names("tuning") if name.startswith("equations")])
+def test_steps_along_quadratic_equations_lead_upwards(name):
+    problem, rng = get_problem("tuning", name), np.random.default_rng(0)
+    x_opt = problem.solutions[0]
+    x = np.tile(x_opt, (100, 1)) + 0.1 * rng.standard_normal((100, problem.d))
+    size = np.abs(problem.exact(x).equalities).mean(axis=0)
+    for _ in range(20):
+        # Newton steps back to where the equations hold; central differences of a quadratic function are exact
+        for point in x:
+            steps = 0.5 * np.eye(problem.d)
+            slopes = problem.exact(point + steps).equalities - problem.exact(point - steps).equalities
+            point -= np.linalg.lstsq(slopes.T, problem.exact(point[None]).equalities[0])[0]
+    values = problem.exact(x)
+    assert np.abs(values.equalities / size).max() < 1e-9
+    assert (values.upper > problem.upper_opt).all()
 
 
 def test_the_lower_objective_is_the_sum_of_squared_violations():

@@ -10,7 +10,7 @@ import numpy as np
 from .cec2006_first import Parts, columns
 from .problem import Floats, at_most, equal, mixed
 
-_POTENTIALS = np.asarray(
+POTENTIALS = np.asarray(
     [-6.089, -17.164, -34.054, -5.914, -24.721, -14.986, -24.1, -10.708, -26.662, -22.179]
 )  # fmt: skip
 
@@ -47,7 +47,7 @@ def g14(x: Floats) -> Parts:
     c = columns(x)
     safe = np.maximum(x, 1e-12)  # the box begins at 0
     share = safe / np.sum(safe, axis=-1, keepdims=True)
-    return np.sum(x * (_POTENTIALS + np.log(share)), axis=-1), equal(
+    return np.sum(x * (POTENTIALS + np.log(share)), axis=-1), equal(
         c[0] + 2 * c[1] + 2 * c[2] + c[5] + c[9] - 2,
         c[3] + 2 * c[4] + c[5] + c[6] - 1,
         c[2] + c[6] + c[7] + 2 * c[8] + c[9] - 1,

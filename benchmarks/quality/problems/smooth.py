@@ -1,4 +1,4 @@
-"""Smooth problems: the paper's curves, spheres and their sections."""
+"""Smooth problems: the paper's curves, spheres and their sections, quadratic equations."""
 
 from __future__ import annotations
 
@@ -81,5 +81,35 @@ def sphere_sections(d: int, m: int, seed: int) -> QualityProblem:
 
     return QualityProblem(
         f"sections {d}-{m}", SMOOTH, box(-3, 3, d), lambda x: x @ slope + shift, constraints, solutions=x_opt[None],
+        upper_opt=1.0,
+    )  # fmt: skip
+
+
+def quadratic_equations(d: int, m: int, spread: float, seed: int) -> QualityProblem:
+    """A convex quadratic function where m quadratic equations hold, whose scales span the factor `spread`.
+
+    G and the equations times their multipliers have a strictly convex sum, which is stationary at the solution: where
+    they hold, no other point is as low.
+    """
+    rng = np.random.default_rng([d, m, seed])
+    x_opt = rng.uniform(-1, 1, d)
+    A = rng.standard_normal((m, d, d)) / math.sqrt(d)
+    A += np.swapaxes(A, 1, 2)
+    slopes = rng.standard_normal((m, d))
+    scales = rng.permutation(np.geomspace(1, spread, m))
+    multipliers = rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 2, m)
+    lowest = float(np.linalg.eigvalsh(np.tensordot(multipliers, A, axes=1))[0])
+    R = rotation(d, rng)
+    H = (R * np.geomspace(1, 10, d)) @ R.T - min(0.0, lowest) * np.eye(d)
+
+    def quadratic(y: Floats, curvature: Floats, slope: Floats) -> Floats:
+        return 0.5 * np.sum((y @ curvature) * y, axis=-1) + y @ slope
+
+    def constraints(x: Floats) -> tuple[Floats, Floats]:
+        return equal(*[s * quadratic(x - x_opt, B, b) for s, B, b in zip(scales, A, slopes, strict=True)])
+
+    return QualityProblem(
+        f"equations {d}-{m} x{spread:g}", SMOOTH, box(-2.5, 3, d),
+        lambda x: 1 + quadratic(x - x_opt, H, -multipliers @ slopes), constraints, solutions=x_opt[None],
         upper_opt=1.0,
     )  # fmt: skip

@@ -7,6 +7,8 @@ from functools import cache, partial
 
 from . import basins, large, rough, smooth
 from .cec2006 import cec2006
+from .hock_schittkowski import NAMES as HOCK_SCHITTKOWSKI
+from .hock_schittkowski import hock_schittkowski
 from .problem import QualityProblem
 
 Make = Callable[[], QualityProblem]
@@ -24,6 +26,15 @@ _TUNING: list[Make] = [
     partial(smooth.sphere, 10, 0),
     partial(smooth.sphere_sections, 6, 2, 0),
     *_cec("g01", "g03", "g05", "g07", "g10", "g11", "g14", "g16", "g18"),
+    *[partial(hock_schittkowski, name) for name in HOCK_SCHITTKOWSKI],
+    partial(smooth.quadratic_equations, 4, 2, 1, 0),
+    partial(smooth.quadratic_equations, 5, 3, 10, 1),
+    partial(smooth.quadratic_equations, 6, 3, 100, 2),
+    partial(smooth.quadratic_equations, 8, 4, 1, 3),
+    partial(smooth.quadratic_equations, 8, 4, 100, 4),
+    partial(smooth.quadratic_equations, 10, 5, 10, 5),
+    partial(smooth.quadratic_equations, 12, 6, 100, 6),
+    partial(smooth.quadratic_equations, 15, 5, 10, 7),
     # many basins
     partial(basins.paper_grid, 5),
     partial(basins.sphere_union, 2, 5, 0),
