@@ -9,10 +9,15 @@ from .archive import Floats
 
 #: Part of the violation that cannot be avoided or need not be, which a step may leave where it cannot be without.
 LEFT = 0.1
+#: Added to the curvatures of which a step is made, in units of their size; the most shorten directions of no curvature.
+DAMPING = np.concatenate([[1e-16], np.geomspace(1e-12, 1e2, 29)])
 
 
 def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
-    """A local minimiser of ``g s + s H s / 2`` in a box around 0, and the value there: Newton steps on an active set.
+    """A local minimiser of ``g s + s H s / 2`` in a box around 0, and the value there.
+
+    Newton steps on an active set, each the best of several with curvatures that are raised more and more: where those
+    of some directions are next to nothing, the step without that leaves the box in these, and is useless cut to it.
 
     Parameters
     ----------
@@ -27,24 +32,23 @@ def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats)
     (array([0.5, 1. ]), -8.25)
     """
     step, value = np.zeros(len(slope)), 0.0
-    scale = float(np.abs(curvature).max() + np.abs(slope).max()) + 1e-300
+    size = float(np.abs(curvature).max() + np.abs(slope).max()) + 1e-300
     for _ in range(60):
         gradient = slope + curvature @ step
         free = ~(((step <= low + 1e-15) & (gradient > 0)) | ((step >= high - 1e-15) & (gradient < 0)))
         if not free.any() or np.abs(gradient[free]).max() < 1e-14 * np.abs(slope).max():
             break
         eigenvalues, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
-        direction = np.zeros(len(slope))
-        direction[free] = -axes @ ((axes.T @ gradient[free]) / np.maximum(np.abs(eigenvalues), 1e-12 * scale))
-        for halvings in range(30):
-            new = np.clip(step + 0.5**halvings * direction, low, high)
-            new_value = float(slope @ new + 0.5 * new @ curvature @ new)
-            if new_value < value:
-                break
-        else:
+        lengths = -(axes.T @ gradient[free]) / (np.abs(eigenvalues) + size * DAMPING[:, None])
+        ends = np.tile(step, (len(DAMPING), 1))
+        ends[:, free] += lengths @ axes.T
+        np.clip(ends, low, high, out=ends)
+        values = ends @ slope + 0.5 * np.vecdot(ends @ curvature, ends)
+        best = int(np.argmin(values))
+        if not values[best] < value:
             break
-        small = value - new_value < 1e-12 * abs(new_value)
-        step, value = new, new_value
+        small = value - values[best] < 1e-12 * abs(values[best])
+        step, value = ends[best], float(values[best])
         if small:
             break
     return step, value

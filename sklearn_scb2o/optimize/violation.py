@@ -85,7 +85,7 @@ class CuttingPlanes:
         self.error = 0.0
         self._resolution, self._most = resolution, REMEMBERED * d + 3
         self._points = [center]
-        self._curvature = _first_curvature(center)
+        self._curvature, self._is_first = _first_curvature(center), True
 
     def look_at(self, center: Point, lowest: float) -> None:
         """Be a model around this point."""
@@ -128,6 +128,8 @@ class CuttingPlanes:
         old = self._center
         self._points = [*self._points, new][-self._most :]
         step, change = new.z - old.z, new.slope_upper - old.slope_upper
+        if self._is_first:
+            self._curvature, self._is_first = scaled(self._curvature, step, change), False
         before, after = self._violation, violation(new.lower, self._lowest)
         cosine = _cosine(old.slope_lower, new.slope_lower)
         if min(before, after) > self._resolution and abs(cosine) > ALIKE:
@@ -150,7 +152,7 @@ class SecantModel:
         d = len(center.z)
         self._center, self.error = center, 0.1
         self._curvature_lower, self._curvature = np.zeros((d, d)), _first_curvature(center)
-        self._weight = 0.0
+        self._is_first, self._weight = True, 0.0
 
     def look_at(self, center: Point, lowest: float) -> None:
         """Be a model around this point."""
@@ -204,7 +206,10 @@ class SecantModel:
     def learn(self, new: Point, multiplier: float, excess: float) -> None:
         """Take in another point."""
         step = new.z - self._center.z
-        self._curvature = damped_bfgs(self._curvature, step, new.slope_upper - self._center.slope_upper)
+        change = new.slope_upper - self._center.slope_upper
+        if self._is_first:
+            self._curvature, self._is_first = scaled(self._curvature, step, change), False
+        self._curvature = damped_bfgs(self._curvature, step, change)
         rest = new.slope_lower - self._center.slope_lower - self._curvature_lower @ step
         if abs(rest @ step) > 1e-4 * np.linalg.norm(rest) * np.linalg.norm(step):
             curvature = self._curvature_lower + np.outer(rest, rest) / (rest @ step)
@@ -216,9 +221,16 @@ class SecantModel:
             if not curvature_lower.any():
                 return
             self.error, self._curvature_lower = 0.0, curvature_lower
+        self._is_first = False
         eigenvalues, axes = np.linalg.eigh(curvature_upper)
         least = SMALLEST_CURVATURE * _steepness(self._center)
         self._curvature = (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
+
+
+def scaled(first: Floats, step: Floats, change: Floats) -> Floats:
+    """A first guess of a curvature, raised to what is seen along a first step (Oren and Luenberger 1974)."""
+    factor = float(step @ change) / max(float(step @ first @ step), 1e-300)
+    return factor * first if 1.0 < factor < np.inf else first
 
 
 def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:

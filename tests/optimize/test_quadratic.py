@@ -64,3 +64,14 @@ def test_without_constraints_both_functions_agree():
     other, _ = minimise_with_constraints(slope, H, np.empty((0, 6)), np.empty(0), -np.ones(6), np.ones(6))
     np.testing.assert_allclose(step, other, atol=1e-8)
     assert value == pytest.approx(slope @ step + 0.5 * step @ H @ step)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(1, 10))
+def test_directions_of_nearly_no_curvature_do_not_keep_a_minimum_in_a_box_from_being_found(seed, d, rank):
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    curvatures = np.where(np.arange(d) < rank, rng.uniform(1.0, 100.0, d), 10.0 ** rng.uniform(-12.0, -6.0, d))
+    along = np.where(np.arange(d) < rank, 1.0, 1e-6) * rng.normal(size=d)  # noise where there is no curvature
+    found, value = minimise_in_box(axes @ along, (axes * curvatures) @ axes.T, -10.0 * np.ones(d), 10.0 * np.ones(d))
+    assert value <= -0.5 * np.sum(along[:rank] ** 2 / curvatures[:rank]) * (1.0 - 1e-9)
+    assert (np.abs(found) <= 10.0).all()

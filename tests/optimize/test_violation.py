@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_scb2o.optimize.violation import CuttingPlanes, Point, SecantModel, damped_bfgs, violation
+from sklearn_scb2o.optimize.violation import CuttingPlanes, Point, SecantModel, damped_bfgs, scaled, violation
 
 ALLOWED = 0.01
 
@@ -135,6 +135,24 @@ def test_where_the_violation_cannot_be_reached_the_step_goes_towards_it():
         step = made.best_step(ALLOWED, np.full(3, -0.1), np.full(3, 0.1))
         assert np.hypot(*(center.z + step.step)[:2]) < 0.6
         assert np.abs(step.step).max() <= 0.1 + 1e-12
+
+
+def test_a_first_curvature_is_raised_to_what_a_step_shows_and_never_lowered():
+    step = np.array([1.0, 1.0])
+    np.testing.assert_allclose(scaled(np.eye(2), step, np.array([2.0, 6.0])), 4.0 * np.eye(2))  # 8 along the step
+    np.testing.assert_array_equal(scaled(np.eye(2), step, np.array([0.5, 0.5])), np.eye(2))
+    np.testing.assert_array_equal(scaled(np.eye(2), step, np.array([-9.0, 0.0])), np.eye(2))
+    np.testing.assert_array_equal(scaled(np.eye(2), step, np.array([np.inf, 0.0])), np.eye(2))
+
+
+@pytest.mark.parametrize("kind", [lambda center: CuttingPlanes(center, 1e-9), SecantModel])
+def test_models_take_the_curvature_of_G_in_all_directions_for_that_of_their_first_step(kind):
+    def f(z):
+        return 0.0, 50.0 * float(z @ z)
+
+    center = point(f, [1.0, 0.0, 0.0, 0.0])
+    model = taught(kind(center), f, center, [[0.9, 0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(model._curvature, 100.0 * np.eye(4), rtol=1e-6)
 
 
 def test_damped_updates_stay_positive_definite():
