@@ -24,9 +24,8 @@ UNIT, ENOUGH = 0.3, 1e-6
 FIRST_PART, STRICTER = 0.1, 0.3
 #: A violation is reached when exceeded by these factors, in between and at last.
 NEARLY, REACHED = 2.0, 1.3
-#: What a better point within the violation allowed may be worth, in units of what all of the violation is worth: in
-#: between, at last, and at last where no tolerance is given.
-BETWEEN, ROUGHLY, PRECISELY = 0.3, 0.1, 1e-6
+#: What a better point of the same violation may be worth, in units of what all of the violation is worth.
+LITTLE = 0.1
 #: Radius of the first region, in widths of the box, the largest, and that which ends a search.
 RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
 #: Both models are wrong by more than this part of the violation after a step that failed: second differences are taken,
@@ -126,8 +125,7 @@ def descend(
     final = INSIDE * lower_tol**0.5 if lower_tol else max(FINAL * usual, 10.0 * rounding**0.5)
     differences = _Differences(function, archive)
     z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
-    enough = ROUGHLY if lower_tol else PRECISELY
-    _UpperSearch(differences, archive, differences.at(z), final, enough, rival).run()
+    _UpperSearch(differences, archive, differences.at(z), final, rival).run()
 
 
 def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, unit: float) -> Floats:
@@ -154,11 +152,10 @@ class _UpperSearch:
     """Steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
 
     def __init__(
-        self, differences: _Differences, archive: Archive, center: Point, final: float, enough: float,
-        rival: tuple[float, float],
-    ) -> None:  # fmt: skip
+        self, differences: _Differences, archive: Archive, center: Point, final: float, rival: tuple[float, float]
+    ) -> None:
         self._differences, self._archive, self._center = differences, archive, center
-        self._final, self._enough, self._rival = final, enough, rival
+        self._final, self._rival = final, rival
         self._planes = CuttingPlanes(center, 0.1 * final)
         self._secant = SecantModel(center)
         self._models: list[ViolationModel] = [self._planes, self._secant]
@@ -211,10 +208,10 @@ class _UpperSearch:
         return self._archive.room(self._center.z, self._radius)
 
     def _is_good_enough(self, step: Step) -> bool:
-        """Whether the point keeps to the violation allowed, and a step would gain next to nothing."""
+        """Whether the point keeps to the violation allowed, and a step would gain next to nothing at the same one."""
         worth = step.multiplier * self._allowed if self._allowed < np.inf else 0.0
-        factor, part = (REACHED, self._enough) if self._is_last else (NEARLY, BETWEEN)
-        return self._now <= factor * self._allowed and -step.change <= part * worth
+        gain = step.multiplier * max(self._now - step.violation, 0.0) - step.change
+        return self._now <= (REACHED if self._is_last else NEARLY) * self._allowed and gain <= LITTLE * worth
 
     def _is_behind(self) -> bool:
         """Whether the rival is better already, though this search still is allowed more."""

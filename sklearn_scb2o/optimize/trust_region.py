@@ -165,13 +165,13 @@ class TrustRegionSearch:
             self._radius *= FAILED
 
     def _weight(self, slope_G: Floats, curve_L: Floats) -> float:
-        """The weight mu of L: its model's error then counts a third of what G changes in a radius."""
+        """The weight mu of L: its model's error then counts a third of what G changes in a radius, or of 1 if nothing."""
         size = float(np.abs(np.linalg.eigvalsh(curve_L)).max())
         error = TRUST * size
         if len(self._errors) > 1:
             error = float(np.median([e * (self._radius / r) ** 3 for e, r in self._errors]))
         error = max(error, 1e-15 * (size + abs(self.values[0])), 1e-300)
-        return min(TRUST * math.hypot(*slope_G) / error, 1e100)
+        return min(TRUST * (math.hypot(*slope_G) or 1.0) / error, 1e100)
 
     def _is_behind(self, slope_G: Floats) -> bool:
         """Whether the rival has a lower L, and a G that is lower than what lies within a few radii."""

@@ -200,12 +200,12 @@ def test_a_constant_lower_objective_leaves_G_to_be_minimised(constant):
 
 
 @pytest.mark.parametrize("constant", [0.0, 7.0])
-def test_a_constant_upper_objective_ends_the_search(constant):
+def test_a_constant_upper_objective_leaves_L_to_be_minimised(constant):
     def f(z):
         return circle(z)[0], np.full(len(z), constant)
 
     search, asked = run(known_at([0.6, 0.7], f), f)
-    assert search.values[0] <= f(np.array([[0.6, 0.7]]))[0]
+    assert search.values[0] < 1e-12
     assert len(asked) < 500
 
 
