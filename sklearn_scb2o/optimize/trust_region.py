@@ -165,7 +165,7 @@ class TrustRegionSearch:
             self._radius *= FAILED
 
     def _weight(self, slope_G: Floats, curve_L: Floats) -> float:
-        """The weight mu of L: its model's error then counts a third of what G changes in a radius, or of 1 if nothing."""
+        """The weight mu of L: its model's error then counts a third of what G changes in a radius (1 if it is flat)."""
         size = float(np.abs(np.linalg.eigvalsh(curve_L)).max())
         error = TRUST * size
         if len(self._errors) > 1:
