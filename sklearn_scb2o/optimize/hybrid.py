@@ -19,8 +19,8 @@ LEAST_SHARE, FIRST_SHARE, LATER_SHARE = 0.1, 0.25, 0.1
 N_PARTICLES = 50
 #: Local searches after each swarm, and how far apart they start, in widths of the box.
 STARTS, APART = 5, 0.05
-#: Evaluations at most of a search by differences, times d + 1.
-DESCENT = 200
+#: Evaluations of a search by differences, times d + 1: as many as the first swarm leaves for it, and at most.
+DESCENT, LONGEST = 200, 600
 #: L counts as lowest up to this part of its usual excess.
 SAME_LOWER = 1e-14
 #: Variables above which models cost more than they are worth where differences will do.
@@ -185,7 +185,7 @@ class Hybrid:
 
     def _by_differences(self, start: Floats) -> None:
         known = len(self._archive.z)
-        self._allowed = DESCENT * (self._archive.d + 1)
+        self._allowed = LONGEST * (self._archive.d + 1)
         try:
             descend(self._at, self._archive, start, self._lower_tol, self._rival)
         except SpentError:
