@@ -1,4 +1,4 @@
-"""The benchmarks that measure speed run."""
+"""The benchmarks that measure speed, and that of the ingredients, run."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["steps", "quantile", "runs", "scaling"])
+@pytest.mark.parametrize("name", ["steps", "quantile", "runs", "scaling", "ablation"])
 def test_benchmark_prints_a_table(name):
     if name in ("steps", "scaling"):
         pytest.importorskip("cbx")
