@@ -5,7 +5,11 @@ Run: python benchmarks/accuracy.py [--seeds K] [--first-seed S]
 Prints, over independent runs with consecutive seeds, for problems whose solution is known:
 - circle and star, d = 2, and sphere, d = 5 and 10, with the defaults of the optimizer: distance of the consensus point
   to the solution after given numbers of evaluations;
-- periodic_grid with the paper's settings: values at the consensus point after 300 iterations.
+- periodic_grid with the paper's settings: values at the consensus point after 300 iterations;
+- circle and star with `minimize(local_search=True)`: distance of the answer, and the evaluations after which the answer
+  was first within 1e-2;
+- sparse recovery with local searches: of random systems of 12 equations in 30 variables, how many are solved, as
+  `python -m benchmarks.quality` judges it. L is the squared residual, G a smoothed l_1/2 norm or number of entries.
 """
 
 from __future__ import annotations
@@ -13,8 +17,11 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from quality.problems.large import sparse
+from quality.recorder import Recorder
+from quality.solvers.ours import with_local_search
 
-from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o import SCB2OOptimizer, minimize
 from sklearn_scb2o.problems import Problem, circle, periodic_grid, sphere, star
 
 
@@ -43,6 +50,35 @@ def grid_values(selection: str, seeds: range) -> tuple[np.ndarray, np.ndarray]:
         x = optimizer.ask()
         optimizer.tell(problem.lower(x), problem.upper(x))
     return problem.upper(optimizer.consensus), problem.lower(optimizer.consensus)
+
+
+def answer(problem: Problem, seed: int, max_evals: int) -> tuple[float, float]:
+    """Distance of the answer with local searches, and evaluations until it was first within 1e-2."""
+    count, hit = 0, np.inf
+
+    def both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal count
+        count += len(x)
+        return problem.lower(x), problem.upper(x)
+
+    def note(x: np.ndarray) -> None:
+        nonlocal hit
+        if problem.distance(x) <= 1e-2:
+            hit = min(hit, count)
+
+    result = minimize(
+        both, bounds=problem.bounds, max_evals=max_evals, local_search=True, vectorized=True, random_state=seed,
+        callback=note,
+    )  # fmt: skip
+    return float(problem.distance(result.x)), hit
+
+
+def recovered(kind: str, seed: int, budget: int) -> bool:
+    """Whether the sparsest solution of a random system is found."""
+    problem = sparse(kind, seed)
+    recorder = Recorder(problem, budget, seed, own_view=True)
+    with_local_search(recorder, seed)
+    return bool(problem.judge(recorder.trace[-1][1][None]).success[0])
 
 
 #: The paper gives a "learning rate" of 1e-2, taken as dt, and no noise strength; its figures are those of none, see
@@ -79,6 +115,19 @@ def main() -> None:
         upper, lower = grid_values(selection, seeds(20))
         cells = " ".join(f"{v.mean():10.4f} +- {v.std():.4f}".rjust(20) for v in (upper, lower))
         print(f"{name:>12} {cells} {int(np.sum(~np.isfinite(upper + lower))):>11}   {paper}")
+    print("\nminimize(local_search=True); after: the median of the evaluations until the answer was within 1e-2")
+    print(f"{'problem':>12} {'evaluations':>11} {'within 1e-2':>12} {'after':>7} {'median':>9} {'largest':>9}")
+    for problem in (circle(), star()):
+        for limit in (2_500, 5_000):
+            distance, hit = np.array([answer(problem, seed, limit) for seed in seeds(100)]).T
+            print(
+                f"{problem.name:>12} {limit:>11,} {f'{int(np.sum(distance < 1e-2))} of {distance.size}':>12} "
+                f"{np.median(hit):7.0f} {np.median(distance):9.1e} {distance.max():9.1e}",
+                flush=True,
+            )
+    for kind in ("lp", "l0"):
+        found = [recovered(kind, seed, 50_000) for seed in seeds(20)]
+        print(f"{'sparse ' + kind:>12} {50_000:>11,} {f'{sum(found)} of {len(found)}':>12} solved", flush=True)
 
 
 if __name__ == "__main__":
