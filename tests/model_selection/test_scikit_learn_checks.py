@@ -14,12 +14,6 @@ SMALL = {"n_particles": 6, "max_iter": 3}
 WEIGHTED = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 
-def expected_failures(search):
-    if search.cv is None:
-        return {}
-    return dict.fromkeys(WEIGHTED, "folds of repeated rows are not folds of weighted rows")
-
-
 @parametrize_with_checks(
     [
         BilevelSearchCV(LogisticRegression(), max_fits=3, **SMALL),
@@ -36,8 +30,9 @@ def test_scikit_learn_check(estimator, check):
         BilevelSearchCV(LogisticRegression(), upper="l1", lower_tol=0.0, **SMALL),
         BilevelSearchCV(LinearRegression(), lower_tol=[0.01, 0.1], cv=2, **SMALL),
         BilevelSearchCV(DecisionTreeClassifier(random_state=0), max_fits=10, **SMALL),
-    ],
-    expected_failed_checks=expected_failures,
+    ]
 )
 def test_scikit_learn_check_of_other_searches(estimator, check):
+    if estimator.cv is not None and check.func.__name__ in WEIGHTED:
+        pytest.skip("folds of repeated rows are not folds of weighted rows, though the choice may be the same")
     check(estimator)

@@ -410,7 +410,7 @@ def test_pools_of_processes_are_journaled(journal_of, asynchronous):
                 pool.submit((i, "L"), Call(np.linalg.norm), x)
             runs.append([pool.next() for _ in points])
     assert runs[0] == runs[1]
-    assert {key[0]: outcome.value for key, outcome in runs[1]} == dict(enumerate(np.linalg.norm(points, axis=1)))
+    assert {key[0]: outcome.value for key, outcome in runs[1]} == dict(enumerate(map(np.linalg.norm, points)))
 
 
 def test_capacity_is_that_of_the_pool(journal_of):
