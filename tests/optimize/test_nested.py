@@ -74,12 +74,15 @@ def test_every_pair_asked_lies_inside_the_bounds():
 
 
 def test_start_points_replace_bounds():
-    opt = NestedOptimizer(
-        None, None, outer_options={"x0": [1.0]}, inner_options={"x0": [1.0, 1.0]}, max_iter=60, random_state=0
-    )
-    while not opt.stop():
-        step(opt)
-    assert CIRCLE.distance(np.abs(opt.result.x_outer), opt.result.x_inner) < 0.1
+    distances = []
+    for seed in range(5):
+        opt = NestedOptimizer(
+            None, None, outer_options={"x0": [1.0]}, inner_options={"x0": [1.0, 1.0]}, max_iter=60, random_state=seed
+        )
+        while not opt.stop():
+            step(opt)
+        distances.append(CIRCLE.distance(np.abs(opt.result.x_outer), opt.result.x_inner))
+    assert np.median(distances) < 0.1
 
 
 def test_upper_values_that_are_not_needed_do_not_matter():
