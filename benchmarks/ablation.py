@@ -28,10 +28,10 @@ from unittest.mock import patch
 import numpy as np
 from quality.problems import KINDS, get_problem, problem_names
 from quality.problems.problem import DISTANCE
-from quality.recorder import BudgetSpent, Recorder
+from quality.recorder import Recorder
 from quality.report import wilson
-from quality.runner import Run, judge
-from quality.solvers import ours
+from quality.runner import Run, judge, run_solver
+from quality.solvers import Solver, ours
 from threadpoolctl import threadpool_limits
 
 from sklearn_scb2o.optimize import descent, hybrid, violation
@@ -130,13 +130,12 @@ SWARM: list[tuple[str, dict[str, Any]]] = [
 
 def run(variant: Variant, problem: str, seed: int, budget: int) -> Run:
     """One variant on one problem."""
-    recorder = Recorder(get_problem(SUITE, problem), budget, seed, own_view=True)
+    solver = Solver(variant.solve, own_view=True)
     with contextlib.ExitStack() as stack:
         for replacement in variant.replaced:
             stack.enter_context(patch.object(*replacement))
-        stack.enter_context(contextlib.suppress(BudgetSpent))
-        variant.solve(recorder, seed)
-    return judge(recorder, budget, suite=SUITE, problem=problem, solver=variant.name, seed=seed, seconds=0.0)
+        recorder, seconds = run_solver(get_problem(SUITE, problem), solver, seed, budget)
+    return judge(recorder, budget, suite=SUITE, problem=problem, solver=variant.name, seed=seed, seconds=seconds)
 
 
 def is_close(run: Run) -> bool:

@@ -18,8 +18,8 @@ import argparse
 
 import numpy as np
 from quality.problems.large import sparse
-from quality.recorder import Recorder
-from quality.solvers.ours import with_local_search
+from quality.runner import run_solver
+from quality.solvers import SOLVERS
 
 from sklearn_scb2o import SCB2OOptimizer, minimize
 from sklearn_scb2o.problems import Problem, circle, periodic_grid, sphere, star
@@ -76,8 +76,7 @@ def answer(problem: Problem, seed: int, max_evals: int) -> tuple[float, float]:
 def recovered(kind: str, seed: int, budget: int) -> bool:
     """Whether the sparsest solution of a random system is found."""
     problem = sparse(kind, seed)
-    recorder = Recorder(problem, budget, seed, own_view=True)
-    with_local_search(recorder, seed)
+    recorder, _ = run_solver(problem, SOLVERS["scb2o"], seed, budget)
     return bool(problem.judge(recorder.trace[-1][1][None]).success[0])
 
 

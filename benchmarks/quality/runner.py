@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from .problems import QualityProblem, get_problem
 from .recorder import BudgetSpent, Recorder
-from .solvers import SOLVERS
+from .solvers import SOLVERS, Solver
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,12 @@ def fingerprint(problem: QualityProblem) -> str:
     return hashlib.sha256(digits.encode()).hexdigest()[:12]
 
 
-def run_solver(problem: QualityProblem, solver: str, seed: int, budget: int) -> tuple[Recorder, float]:
+def run_solver(problem: QualityProblem, solver: Solver, seed: int, budget: int) -> tuple[Recorder, float]:
     """The record of a run, and its processor time."""
-    how = SOLVERS[solver]
-    recorder = Recorder(problem, budget, seed, told=how.told, own_view=how.own_view)
+    recorder = Recorder(problem, budget, seed, told=solver.told, own_view=solver.own_view)
     start = time.process_time()
     with contextlib.suppress(BudgetSpent):
-        how.run(recorder, seed)
+        solver.run(recorder, seed)
     return recorder, time.process_time() - start
 
 
@@ -111,19 +110,19 @@ def judge(recorder: Recorder, budget: int, **fields: object) -> Run:
 
 def run_task(task: Task) -> list[Run]:
     """Run a task: once for all budgets where the solver does not look at the budget, else for each."""
-    problem = get_problem(task.suite, task.problem)
+    problem, solver = get_problem(task.suite, task.problem), SOLVERS[task.solver]
     fields = {"suite": task.suite, "problem": task.problem, "solver": task.solver, "seed": task.seed}
     results = []
     with threadpool_limits(1):
-        if SOLVERS[task.solver].anytime:
-            recorder, seconds = run_solver(problem, task.solver, task.seed, max(task.budgets))
+        if solver.anytime:
+            recorder, seconds = run_solver(problem, solver, task.seed, max(task.budgets))
             results = [
                 judge(recorder, budget, seconds=seconds * budget / max(task.budgets), **fields)
                 for budget in task.budgets
             ]
         else:
             for budget in task.budgets:
-                recorder, seconds = run_solver(problem, task.solver, task.seed, budget)
+                recorder, seconds = run_solver(problem, solver, task.seed, budget)
                 results.append(judge(recorder, budget, seconds=seconds, **fields))
     return results
 

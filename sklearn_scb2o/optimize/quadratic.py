@@ -9,7 +9,7 @@ from .archive import Floats
 
 #: Part of the violation that cannot be avoided or need not be, which a step may leave where it cannot be without.
 LEFT = 0.1
-#: Added to the curvatures of which a step is made, in units of their size; the most shorten directions of no curvature.
+#: What is added to curvatures to make steps of them, in units of their size: from nearly nothing to nearly no step.
 DAMPING = np.concatenate([[1e-16], np.geomspace(1e-12, 1e2, 29)])
 
 
