@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult
 from scipy.optimize import minimize as scipy_minimize
 
@@ -24,8 +25,9 @@ UNIT, ENOUGH = 0.3, 1e-6
 FIRST_PART, STRICTER = 0.1, 0.3
 #: A violation is reached when exceeded by these factors, in between and at last.
 NEARLY, REACHED = 2.0, 1.3
-#: What a better point of the same violation may be worth, in units of what all of the violation is worth.
-LITTLE = 0.1
+#: What a better point of the same violation may be worth, in units of what all of the violation is worth: while more
+#: is allowed than at last, and at last.
+LITTLE, LEAST = 0.1, 0.01
 #: Radius of the first region, in widths of the box, the largest, and that which ends a search.
 RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
 #: Both models are wrong by more than this part of the violation after a step that failed: second differences are taken,
@@ -33,6 +35,9 @@ RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
 WRONG, CURVATURES, LONG_STEP = 0.3, 12, 1e-4
 #: Factors of the radius after success, after a failure that told of a constraint, and after others.
 GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
+#: Where an answer is refined: the violation, in units of that of a usual point, the radius of the first region, the
+#: number of steps beside 2 d, and the step of the differences.
+REFINED, NEARBY, REFINING, CENTRAL_STEP = 1e-9, 1e-5, 30, 1e-8
 #: Steps of the differences, in widths of the box, and as part of the distance that the violation allowed makes.
 LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-9, 0.02
 #: In place of values that an evaluation did not give, or that are larger.
@@ -48,16 +53,23 @@ class _Differences:
         self._last: Point | None = None
 
     def at(self, z: Floats) -> Point:
-        """Values and gradients at a point of shape (d,), d + 1 evaluations in one call unless it was the last one."""
+        """Values and gradients at a point of shape (d,), evaluated in one call unless it was the last one."""
         if self._last is None or not np.array_equal(z, self._last.z):
-            steps = self._archive.steps_inside(z, self.step)
-            L, G = self._function(np.vstack([z, z + np.diag(steps)]))
-            values = np.array([L, G])
-            known = np.abs(values) < STAND_IN  # NaN is not
-            values = np.where(known, values, STAND_IN)
-            slopes = np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
-            self._last = Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
+            (lower, upper), (slope_lower, slope_upper) = self._measured(z)
+            self._last = Point(z.copy(), float(lower), float(upper), slope_lower, slope_upper)
         return self._last
+
+    def _measured(self, z: Floats) -> tuple[Floats, Floats]:
+        """L and G, shape (2,), and their gradients, shape (2, d); d + 1 evaluations."""
+        steps = self._archive.steps_inside(z, self.step)
+        values, known = self._values(np.vstack([z, z + np.diag(steps)]))
+        return values[:, 0], np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
+
+    def _values(self, z: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """L and G, shape (2, n), and where they are known."""
+        values = np.array(self._function(z))
+        known = np.abs(values) < STAND_IN  # NaN is not
+        return np.where(known, values, STAND_IN), known
 
     def curvatures(self, point: Point) -> tuple[Floats, Floats]:
         """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""
@@ -69,6 +81,21 @@ class _Differences:
             _second_differences(values[0], point.lower, point.slope_lower, steps),
             _second_differences(values[1], point.upper, point.slope_upper, steps),
         )
+
+
+class _CentralDifferences(_Differences):
+    """The same by differences over both sides, twice as far on the inner one where the box ends; 2 d + 1 evaluations.
+
+    They are so exact that the gradient of ``sqrt(L - lowest L)`` is right to some digits at a violation of `REFINED`.
+    """
+
+    def _measured(self, z: Floats) -> tuple[Floats, Floats]:
+        back, ahead = self._archive.room(z, CENTRAL_STEP)
+        back, ahead = np.where(-back < 0.5 * ahead, 0.5 * ahead, back), np.where(ahead < -0.5 * back, 0.5 * back, ahead)
+        values, known = self._values(np.vstack([z, z + np.diag(ahead), z + np.diag(back)]))
+        here, first, second = values[:, :1], *np.split(values[:, 1:], 2, axis=1)
+        slopes = (back / ahead * (first - here) - ahead / back * (second - here)) / (back - ahead)
+        return values[:, 0], np.where(known.all(axis=1, keepdims=True), slopes, 0.0)
 
 
 def _second_differences(values: Floats, here: float, slope: Floats, steps: Floats) -> Floats:
@@ -120,12 +147,30 @@ def descend(
     rival : pair of floats
         L and G of another point: the search ends where it will not do better.
     """
-    rounding = float(np.finfo(float).eps * np.abs(archive.lower).max())
-    usual = np.sqrt(max(archive.usual_excess, rounding, 1e-300))
-    final = INSIDE * lower_tol**0.5 if lower_tol else max(FINAL * usual, 10.0 * rounding**0.5)
+    final = _final_violation(archive, lower_tol, FINAL, float(np.abs(archive.lower).max()))
     differences = _Differences(function, archive)
     z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
     _UpperSearch(differences, archive, differences.at(z), final, rival).run()
+
+
+def looks_smooth(function: Function, archive: Archive, z: Floats, rng: np.random.Generator) -> bool:
+    """Whether L and G are like parabolas on a very short line from z, and G is not flat; 5 evaluations."""
+    step = archive.steps_inside(z, 1e-6 * rng.choice([-1.0, 1.0], z.size), 4)
+    for values in function(z + np.arange(5)[:, None] * step):
+        if not np.isfinite(values).all():
+            return False
+        first, third = (np.abs(np.diff(values, n)).max() for n in (1, 3))
+        if not third <= 1e-2 * first + 1e-14 * np.abs(values).max():
+            return False
+    return bool(first > 0)
+
+
+def _final_violation(archive: Archive, lower_tol: float, part: float, size: float) -> float:
+    """The violation of an answer: inside a tolerance that is given, else a part of the usual one, above rounding."""
+    if lower_tol:
+        return INSIDE * lower_tol**0.5
+    rounding = float(np.finfo(float).eps * size)
+    return float(max(part * np.sqrt(max(archive.usual_excess, rounding, 1e-300)), 10.0 * rounding**0.5))
 
 
 def _minimise_lower(differences: _Differences, archive: Archive, start: Floats, unit: float) -> Floats:
@@ -151,6 +196,9 @@ class _Proposal(NamedTuple):
 class _UpperSearch:
     """Steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
 
+    _steps = np.inf  # that are left
+    _exact = 1e-10  # a step that promises less than this part of the slope of G is none
+
     def __init__(
         self, differences: _Differences, archive: Archive, center: Point, final: float, rival: tuple[float, float]
     ) -> None:
@@ -164,7 +212,8 @@ class _UpperSearch:
 
     def run(self) -> None:
         """Until nothing better is within reach."""
-        while True:
+        while self._steps > 0:
+            self._steps -= 1
             self._lowest = float(self._archive.lower.min())
             self._now = violation(self._center.lower, self._lowest)
             for model in self._models:
@@ -187,7 +236,7 @@ class _UpperSearch:
             gain = self._excess(self._now) - self._excess(step.violation)
             weight = max(2.0 * step.multiplier, step.change / (0.5 * gain) if gain > 0.0 else 0.0)
             promised = weight * gain - step.change
-            too_little = bool(promised <= 1e-10 * np.linalg.norm(self._center.slope_upper))
+            too_little = bool(promised <= self._exact * np.linalg.norm(self._center.slope_upper))
             proposal = _Proposal(step, weight, promised, too_little or min(step.size, self._radius) < SMALLEST)
             if not proposal.is_stuck:
                 break
@@ -196,6 +245,11 @@ class _UpperSearch:
     @property
     def _is_last(self) -> bool:
         return self._allowed <= self._final
+
+    @property
+    def _noise(self) -> float:
+        """By how much a step may seem worse than it is."""
+        return 0.0
 
     def _excess(self, c: float) -> float:
         return max(c - self._allowed, 0.0)
@@ -211,7 +265,8 @@ class _UpperSearch:
         """Whether the point keeps to the violation allowed, and a step would gain next to nothing at the same one."""
         worth = step.multiplier * self._allowed if self._allowed < np.inf else 0.0
         gain = step.multiplier * max(self._now - step.violation, 0.0) - step.change
-        return self._now <= (REACHED if self._is_last else NEARLY) * self._allowed and gain <= LITTLE * worth
+        little = LEAST if self._is_last else LITTLE
+        return self._now <= (REACHED if self._is_last else NEARLY) * self._allowed and gain <= little * worth
 
     def _is_behind(self) -> bool:
         """Whether the rival is better already, though this search still is allowed more."""
@@ -253,7 +308,7 @@ class _UpperSearch:
         reached = center.upper - new.upper + weight * (self._excess(self._now) - self._excess(after))
         for model in self._models:
             model.learn(new, step.multiplier, after - max(step.violation, self._allowed))
-        if reached >= 0.1 * promised:
+        if reached >= 0.1 * promised - self._noise:
             self._center = new
             if reached > 0.7 * promised and step.size > 0.9 * self._radius:
                 self._radius = min(GROWTH * self._radius, LARGEST)
@@ -263,3 +318,57 @@ class _UpperSearch:
         else:  # a linearisation that does not contradict what is known here tells of a constraint
             told = after > 0.0 and after - new.slope_lower @ (new.z - center.z) / (2.0 * after) <= self._now
             self._radius = (INFORMED if told else FAILED) * min(self._radius, step.size)
+
+
+class Refinement(_UpperSearch):
+    """Steps from a point that is nearly the answer, by central differences, until rounding hides what they gain.
+
+    The violation falls to that inside `lower_tol`, if one is given, else to 1e-9 of the usual one, and along the
+    minimisers of L the point is the answer to about the same distance.
+
+    Parameters
+    ----------
+    function : callable
+        Evaluates L and G, and adds them to the archive. What it raises ends the search.
+    archive : Archive
+        Known points.
+    start : array of shape (d,)
+        Where to begin.
+    lower_tol : float
+        L may exceed its minimum by this; 0: it shall be as low as can be told.
+    """
+
+    _exact = 1e-16
+
+    def __init__(self, function: Function, archive: Archive, start: Floats, lower_tol: float) -> None:
+        differences = _CentralDifferences(function, archive)
+        final = _final_violation(archive, lower_tol, REFINED, abs(float(archive.lower.min())))
+        super().__init__(differences, archive, differences.at(start), final, (np.inf, np.inf))
+        self._allowed, self._radius, self._steps = final, NEARBY, REFINING + 2 * archive.d
+
+    def run(self) -> None:
+        """Until nothing better can be told."""
+        if self._archive.d <= CURVATURES:
+            self._measured = self._center
+            curvatures = self._differences.curvatures(self._center)
+            self._secant.be_told(*curvatures)
+            self._planes.be_told(curvatures[1])
+        super().run()
+
+    @property
+    def answer(self) -> tuple[float, float, Floats]:
+        """L, G and z where it is."""
+        return self._center.lower, self._center.upper, self._center.z
+
+    def _is_good_enough(self, step: Step) -> bool:
+        """Whether there is no step that can be told from none."""
+        return False
+
+    @property
+    def _noise(self) -> float:
+        return 1e-15 * abs(self._center.upper)
+
+
+def refinement_evaluations(d: int) -> int:
+    """Evaluations of a `Refinement` with d variables, about: of its steps, and second differences."""
+    return (REFINING + 2 * d) * (2 * d + 1) + (d * (d + 1) // 2 if d <= CURVATURES else 0)

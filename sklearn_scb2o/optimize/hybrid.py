@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .archive import Archive, Floats
-from .descent import descend
+from .descent import Refinement, descend, looks_smooth, refinement_evaluations
 from .graduated import graduate, n_evaluations
 from .optimizer import SCB2OOptimizer
 from .trust_region import TrustRegionSearch
 
-#: Part of the evaluations for the first swarm, at least and at most, and for each later one or what takes its turn.
-LEAST_SHARE, FIRST_SHARE, LATER_SHARE = 0.1, 0.25, 0.1
+#: Part of the evaluations for the first swarm, at least and at most, and for each later one or what takes its turn;
+#: and iterations of a swarm at most: later it has settled, and searches tell more.
+LEAST_SHARE, FIRST_SHARE, LATER_SHARE, ITERATIONS = 0.1, 0.25, 0.1, 50
 #: Particles of a swarm, unless the caller says otherwise.
 N_PARTICLES = 50
-#: Local searches after each swarm, and how far apart they start, in widths of the box.
-STARTS, APART = 5, 0.05
+#: Part of the evaluations that may have failed where searches are by differences.
+FAILED = 0.1
+#: Part of the evaluations that is kept for a refinement, at most.
+REFINING_SHARE = 0.1
+#: Local searches after each swarm, at least and at most, and how far apart they start, in widths of the box.
+STARTS, MOST_STARTS, APART = 5, 50, 0.05
 #: Evaluations of a search by differences, times d + 1: as many as the first swarm leaves for it, and at most.
 DESCENT, LONGEST = 200, 600
 #: L counts as lowest up to this part of its usual excess.
@@ -31,9 +37,10 @@ PATIENCE = 5
 Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 
 
-def first_share(budget: int, d: int) -> int:
-    """Evaluations for the first swarm: so many that a search by differences can follow, within limits."""
-    return int(max(LEAST_SHARE * budget, min(FIRST_SHARE * budget, budget - DESCENT * (d + 1))))
+def first_share(budget: int, d: int, batch: int = N_PARTICLES) -> int:
+    """Evaluations for the first swarm, some in a batch: so that a search by differences can follow, within limits."""
+    share = max(LEAST_SHARE * budget, min(FIRST_SHARE * budget, budget - DESCENT * (d + 1)))
+    return int(min(ITERATIONS * batch, share))
 
 
 class SpentError(Exception):
@@ -44,9 +51,10 @@ class Hybrid:
     """Local searches from the good points of a swarm, then from those of another one, until the budget is spent.
 
     Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
-    turns, and begin where none has begun before; elsewhere they are all with models, from the best points again and
-    again. Where searches by differences are long and there are many variables, swarms take turns with averages of G
-    (`graduate`), whichever led to a better answer going on.
+    turns, and begin where none has begun before: at the good points of the last swarm and then anywhere, until they had
+    as many evaluations as it. Elsewhere they are all with models, from the best points again and again. Where searches
+    by differences are long and there are many variables, swarms take turns with averages of G (`graduate`), whichever
+    led to a better answer going on.
 
     Parameters
     ----------
@@ -62,6 +70,8 @@ class Hybrid:
         L counts as lowest up to this; 0: up to 1e-14 of its usual excess, or its noise.
     seed : int or SeedSequence
         Of directions and later swarms.
+    refine : bool
+        End with a `Refinement` of the answer, for which some of the evaluations are kept.
 
     Attributes
     ----------
@@ -71,10 +81,15 @@ class Hybrid:
 
     def __init__(
         self, evaluate: Evaluate, archive: Archive, answer: tuple[float, float, Floats], budget: int | None,
-        lower_tol: float, seed: Any,
+        lower_tol: float, seed: Any, *, refine: bool = False,
     ) -> None:  # fmt: skip
-        self._evaluate, self._archive, self._budget = evaluate, archive, budget
+        self._evaluate, self._archive, self._budget, self._refine = evaluate, archive, budget, refine
         self._left: float = np.inf if budget is None else budget
+        self._kept: float = 0
+        if refine and budget is not None:
+            self._kept = min(refinement_evaluations(archive.d), int(REFINING_SHARE * budget))
+        self._left -= self._kept
+        self._refined: tuple[float, float, Floats] | None = None
         self._allowed = np.inf  # in the search that goes on
         self._searched: list[Floats] = []  # where searches began
         self._lengths: list[int] = []  # evaluations of those by differences
@@ -90,6 +105,9 @@ class Hybrid:
     def answer(self) -> tuple[float, float, Floats] | None:
         """L, G and x: of all points whose L is as good as the lowest, that of lowest G; None if none is known."""
         archive = self._archive
+        if self._refined is not None:
+            lower, upper, z = self._refined
+            return lower, upper, archive.unscaled(z[None])[0]
         if not len(archive.z):
             return None
         i = self._best
@@ -111,45 +129,74 @@ class Hybrid:
         """Run it; each turn is a search that has ended."""
         if not self._archive.d or not len(self._archive.z):
             return
-        waiting = since = 0
-        averaged = False
         try:
-            while waiting < PATIENCE:
-                before = self._rival
-                yield from self._averaged_round() if averaged else self._round(since, goes_on=not waiting)
-                lower, upper = self._rival
-                better = lower < before[0] - self._tol or upper < before[1]
-                if better or not averaged:
-                    waiting = 0 if better else waiting + 1
-                if self._budget is None:
-                    return
-                averaged = self._n_averaged > 0 and (averaged == better or not since)
-                since = len(self._archive.z)
-                if not averaged:
-                    self._swarm(int(LATER_SHARE * self._budget))
+            yield from self._rounds()
         except SpentError:
             self.spent = True
+        if self._refine:
+            self._left += self._kept
+            with contextlib.suppress(SpentError):
+                self._make_refinement()
+            yield
 
-    def _round(self, since: int, *, goes_on: bool) -> Iterator[None]:
+    def _rounds(self) -> Iterator[None]:
+        waiting = since = 0
+        averaged = False
+        while waiting < PATIENCE:
+            before = self._rival
+            yield from self._averaged_round() if averaged else self._round(since, waiting)
+            lower, upper = self._rival
+            better = lower < before[0] - self._tol or upper < before[1]
+            if better or not averaged:
+                waiting = 0 if better else waiting + 1
+            if self._budget is None:
+                return
+            averaged = self._n_averaged > 0 and (averaged == better or not since)
+            since = len(self._archive.z)
+            if not averaged:
+                self._swarm(int(min(LATER_SHARE * self._budget, ITERATIONS * N_PARTICLES)))
+
+    def _round(self, since: int, waiting: int) -> Iterator[None]:
+        """Searches after a swarm from which on points are new, and so many rounds without a better answer."""
         starts = self._archive.apart(STARTS, APART)
-        smooth = self._looks_smooth(starts[0])
-        if smooth and since:
-            starts = self._new_starts(since, goes_on)
-        self._searched.extend(starts)
-        finished = None
-        for start in starts:
-            if smooth and (finished is None or self._archive.d > MODELS):
+        if not self._looks_smooth(starts[0]):
+            for start in starts:
+                self._by_models(start)
+                yield
+            return
+        least = 0
+        if since:
+            starts, least = self._new_starts(since, not waiting), len(self._archive.z) - since
+        few, finished = self._archive.d <= MODELS, self._best
+        for n, start in enumerate(self._starts(starts, least)):
+            if 0 < n < STARTS if few else waiting % 2:
+                self._by_models(start)
+            else:
                 self._by_differences(start)
                 finished = self._best
-                yield
-                if self._archive.d > MODELS:
-                    continue
-                start = self._archive.z[finished]
-            self._by_models(start)
+                if few and not n:
+                    yield
+                    self._by_models(self._archive.z[finished])
             yield
-        if smooth and self._best != finished:
+        if self._best != finished:
             self._by_differences(self._archive.z[self._best])
             yield
+
+    def _starts(self, first: list[Floats], least: int) -> Iterator[Floats]:
+        """Where searches begin: at some points, then anywhere, until so many evaluations are made."""
+        end = len(self._archive.z) + least
+        self._searched.extend(first)
+        yield from first
+        for _ in range(MOST_STARTS - len(first)):
+            if len(self._archive.z) >= end:
+                return
+            self._searched.append(self._anywhere())
+            yield self._searched[-1]
+
+    def _anywhere(self, *n: int) -> Floats:
+        """Uniform points, shape (*n, d)."""
+        z = self._rng.uniform(size=(*n, self._archive.d))
+        return np.clip(z, self._archive.low, self._archive.high)
 
     def _new_starts(self, since: int, goes_on: bool) -> list[Floats]:
         """Points of the last swarm from which no search has begun nearby; the answer before, if it may get better."""
@@ -168,8 +215,7 @@ class Hybrid:
     def _averaged_round(self) -> Iterator[None]:
         """Searches from where averages lead from anywhere, if that is new and promises a better answer."""
         archive = self._archive
-        starts = np.clip(self._rng.uniform(size=(self._n_averaged, archive.d)), archive.low, archive.high)
-        ends = [graduate(self._at, archive, start, self._rng) for start in starts]
+        ends = [graduate(self._at, archive, start, self._rng) for start in self._anywhere(self._n_averaged)]
         for end, promise in sorted(ends, key=lambda end: end[1]):
             if promise < self._rival[1] and all(np.abs(end - other).max() >= APART for other in self._searched):
                 self._searched.append(end)
@@ -184,6 +230,14 @@ class Hybrid:
             self._tol = max(self._tol, search.noise)
 
     def _by_differences(self, start: Floats) -> None:
+        """A search, and another one from the answer before where that was lost to a lower L, not to a lower G."""
+        (lower, upper), before = self._rival, self._archive.z[self._best].copy()
+        may_be_lost = bool(self._lengths)  # it was the end of a search
+        self._descend(start)
+        if may_be_lost and self._rival[0] < lower - self._tol and upper < self._rival[1]:
+            self._descend(before)
+
+    def _descend(self, start: Floats) -> None:
         known = len(self._archive.z)
         self._allowed = LONGEST * (self._archive.d + 1)
         try:
@@ -195,23 +249,28 @@ class Hybrid:
             self._allowed = np.inf
             self._lengths.append(len(self._archive.z) - known)
 
+    def _make_refinement(self) -> None:
+        """Take the end of a refinement for the answer, unless its L is higher, or the same and its G higher."""
+        start, before = self._archive.z[self._best].copy(), self._rival
+        if not self._looks_smooth(start):
+            return
+        search = Refinement(self._at, self._archive, start, self._lower_tol)
+        try:
+            search.run()
+        finally:
+            if search.answer[:2] <= before:
+                self._refined = search.answer
+
     def _looks_smooth(self, z: Floats) -> bool:
-        """Whether all evaluations gave values, L and G are like parabolas on a very short line, and G is not flat."""
-        if self._archive.n_failed:
+        """Whether nearly all evaluations gave values, and L and G are smooth there."""
+        archive = self._archive
+        if archive.n_failed > FAILED * (archive.n_failed + len(archive.z)):
             return False
-        step = self._archive.steps_inside(z, 1e-6 * self._rng.choice([-1.0, 1.0], z.size), 4)
-        for values in self._at(z + np.arange(5)[:, None] * step):
-            if not np.isfinite(values).all():
-                return False
-            first, third = (np.abs(np.diff(values, n)).max() for n in (1, 3))
-            if not third <= 1e-2 * first + 1e-14 * np.abs(values).max():
-                return False
-        return bool(first > 0)
+        return looks_smooth(self._at, archive, z, self._rng)
 
     def _swarm(self, evaluations: int) -> None:
         """Run another swarm, from everywhere."""
-        d, seed = self._archive.d, int(self._rng.integers(2**31))
-        x0 = np.clip(self._rng.uniform(size=(N_PARTICLES, d)), self._archive.low, self._archive.high)
+        seed, x0 = int(self._rng.integers(2**31)), self._anywhere(N_PARTICLES)
         box = np.stack([self._archive.low, self._archive.high], axis=1)
         optimizer = SCB2OOptimizer(box, x0=x0, n_particles=N_PARTICLES, lower_tol=self._lower_tol, random_state=seed)
         while evaluations >= N_PARTICLES and not optimizer.stop():

@@ -41,9 +41,10 @@ def improved_before(evaluator: Evaluator, budget: int | None, store: Checkpoint 
 
 
 def local_searches(
-    result: OptimizeResult, seen: Seen, evaluator: Evaluator, runs: Runs, budget: int | None, store: Checkpoint | None
-) -> Iterator[None]:
-    """Improve the result by local searches and further swarms, a search at a time."""
+    result: OptimizeResult, seen: Seen, evaluator: Evaluator, runs: Runs, budget: int | None,
+    store: Checkpoint | None, *, refine: bool,
+) -> Iterator[None]:  # fmt: skip
+    """Improve the result by local searches and further swarms, and a refinement if wanted, a search at a time."""
     optimizer = runs.optimizer
     before = improved_before(evaluator, budget, store)
     result.update(before.fields)
@@ -63,7 +64,7 @@ def local_searches(
     hybrid = Hybrid(
         evaluate, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
         None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
-        seed=runs.other_seed(),
+        seed=runs.other_seed(), refine=refine,
     )  # fmt: skip
     try:
         for _ in hybrid:

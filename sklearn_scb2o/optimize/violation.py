@@ -140,6 +140,10 @@ class CuttingPlanes:
             change = change + 2.0 * multiplier * max(excess, 0.0) / (step @ step) * step
         self._curvature = damped_bfgs(self._curvature, step, change)
 
+    def be_told(self, curvature_upper: Floats) -> None:
+        """Take second derivatives of G for right."""
+        self._is_first, self._curvature = False, convex(curvature_upper, self._points[-1])
+
 
 class SecantModel:
     """``c^2 + lowest L`` is a quadratic function, and so is G.
@@ -221,10 +225,14 @@ class SecantModel:
             if not curvature_lower.any():
                 return
             self.error, self._curvature_lower = 0.0, curvature_lower
-        self._is_first = False
-        eigenvalues, axes = np.linalg.eigh(curvature_upper)
-        least = SMALLEST_CURVATURE * _steepness(self._center)
-        self._curvature = (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
+        self._is_first, self._curvature = False, convex(curvature_upper, self._center)
+
+
+def convex(curvature: Floats, center: Point) -> Floats:
+    """The sizes of curvatures of G, but those that are next to nothing."""
+    eigenvalues, axes = np.linalg.eigh(curvature)
+    least = SMALLEST_CURVATURE * _steepness(center)
+    return (axes * np.maximum(np.abs(eigenvalues), least)) @ axes.T
 
 
 def scaled(first: Floats, step: Floats, change: Floats) -> Floats:

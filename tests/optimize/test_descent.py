@@ -4,7 +4,7 @@ from optimize_cases import Counted
 from scipy.optimize import Bounds
 
 from sklearn_scb2o.optimize.archive import Archive
-from sklearn_scb2o.optimize.descent import _Differences, descend
+from sklearn_scb2o.optimize.descent import Refinement, _CentralDifferences, _Differences, descend
 
 UNIT = 2.0**10
 
@@ -171,3 +171,50 @@ def test_what_ends_the_evaluations_ends_the_search_and_nothing_is_lost(budget):
 def test_one_known_point_is_enough():
     archive = run(circle, [0.7, 0.6], first=np.array([[0.7, 0.6]]))
     assert archive.lower.min() < circle(np.array([0.7, 0.6]))[0]
+
+
+@pytest.mark.parametrize("start", [[0.4, 0.7, 0.2], [1.0, 0.3, 1.0], [0.0, 0.0, 0.5]])  # at bounds both are inside
+def test_central_differences_of_a_quadratic_are_exact_but_for_rounding(start):
+    seen, start = [], np.array(start)
+
+    def f(z):
+        seen.append(z)
+        return np.sum((z - 0.3) ** 2, axis=-1), np.prod(z[..., :2], axis=-1)
+
+    point = _CentralDifferences(f, unit_box(np.full((1, 3), 0.5), *f(np.full((1, 3), 0.5)))).at(start)
+    np.testing.assert_allclose(point.slope_lower, 2.0 * (start - 0.3), atol=1e-7)
+    np.testing.assert_allclose(point.slope_upper, [start[1], start[0], 0.0], atol=1e-7)
+    assert np.min(np.vstack(seen)) >= 0.0
+    assert np.max(np.vstack(seen)) <= 1.0
+
+
+@pytest.mark.parametrize("d", [2, 5, 14])  # the last has no second differences
+@pytest.mark.parametrize("seed", range(4))
+def test_a_refinement_goes_from_near_the_answer_to_it(d, seed):
+    rng = np.random.default_rng(seed)
+    start = solution(d) + 1e-5 * rng.standard_normal(d)
+    known = rng.uniform(size=(50, d))
+    archive = unit_box(known, *circle(known))
+    archive.add(solution(d)[None], np.zeros(1), circle(solution(d))[1][None])
+
+    def evaluate(z):
+        values = circle(z)
+        archive.add(z, *values)
+        return values
+
+    search = Refinement(evaluate, archive, start, 0.0)
+    search.run()
+    lower, upper, z = search.answer
+    np.testing.assert_allclose([lower, upper], circle(z), rtol=1e-6)
+    np.testing.assert_allclose(z, solution(d), atol=1e-7)
+
+
+def test_a_refinement_keeps_inside_a_tolerance():
+    known = np.random.default_rng(0).uniform(size=(50, 3))
+    archive = unit_box(known, *circle(known))
+    search = Refinement(circle, archive, solution(3), 1e-6)
+    archive.add(solution(3)[None], np.zeros(1), circle(solution(3))[1][None])
+    search.run()
+    lower, upper, _ = search.answer
+    assert lower <= 1e-6
+    assert upper < circle(solution(3))[1]

@@ -13,7 +13,7 @@ from test_minimize_checkpoint import Fragile
 
 from sklearn_scb2o import SCB2OWarning, minimize
 from sklearn_scb2o.optimize import ask_tell, findings
-from sklearn_scb2o.problems import circle, star
+from sklearn_scb2o.problems import circle, sphere, star
 
 OBJECTIVES = {"joint": (values,), "two functions": (lower, upper)}
 
@@ -52,6 +52,16 @@ def test_two_dimensional_problems_are_solved(problem):
             problem.lower, problem.upper, bounds=problem.bounds, max_evals=3000, vectorized=True, random_state=seed
         )
         assert problem.distance(result.x) < (1e-4 if problem.name == "circle" else 1e-2)
+
+
+@pytest.mark.parametrize("problem", [circle(), star(), sphere(5)], ids=repr)
+def test_with_polish_smooth_problems_are_solved_to_a_millionth(problem):
+    result = minimize(
+        lambda x: (problem.lower(x), problem.upper(x)), bounds=problem.bounds, vectorized=True, max_evals=5000,
+        random_state=0, local_search=True, polish=True,
+    )  # fmt: skip
+    assert problem.distance(result.x) < 1e-6
+    assert result.nfev <= 5000
 
 
 def test_a_smooth_problem_is_solved_in_a_few_hundred_evaluations():
