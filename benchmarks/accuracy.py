@@ -6,8 +6,8 @@ Prints, over independent runs with consecutive seeds, for problems whose solutio
 - circle and star, d = 2, and sphere, d = 5 and 10, with the defaults of the optimizer: distance of the consensus point
   to the solution after given numbers of evaluations;
 - periodic_grid with the paper's settings: values at the consensus point after 300 iterations;
-- circle and star with `minimize(local_search=True)`: distance of the answer, and the evaluations after which the answer
-  was first within 1e-2;
+- circle and star with `minimize(local_search=True)`, without and with `polish=True`: distance of the answer, and the
+  evaluations after which the answer was first within 1e-2;
 - sparse recovery with local searches: of random systems of 12 equations in 30 variables, how many are solved, as
   `python -m benchmarks.quality` judges it. L is the squared residual, G a smoothed l_1/2 norm or number of entries.
 """
@@ -52,7 +52,7 @@ def grid_values(selection: str, seeds: range) -> tuple[np.ndarray, np.ndarray]:
     return problem.upper(optimizer.consensus), problem.lower(optimizer.consensus)
 
 
-def answer(problem: Problem, seed: int, max_evals: int) -> tuple[float, float]:
+def answer(problem: Problem, seed: int, max_evals: int, polish: bool) -> tuple[float, float]:
     """Distance of the answer with local searches, and evaluations until it was first within 1e-2."""
     count, hit = 0, np.inf
 
@@ -67,8 +67,8 @@ def answer(problem: Problem, seed: int, max_evals: int) -> tuple[float, float]:
             hit = min(hit, count)
 
     result = minimize(
-        both, bounds=problem.bounds, max_evals=max_evals, local_search=True, vectorized=True, random_state=seed,
-        callback=note,
+        both, bounds=problem.bounds, max_evals=max_evals, local_search=True, polish=polish, vectorized=True,
+        random_state=seed, callback=note,
     )  # fmt: skip
     return float(problem.distance(result.x)), hit
 
@@ -115,15 +115,19 @@ def main() -> None:
         cells = " ".join(f"{v.mean():10.4f} +- {v.std():.4f}".rjust(20) for v in (upper, lower))
         print(f"{name:>12} {cells} {int(np.sum(~np.isfinite(upper + lower))):>11}   {paper}")
     print("\nminimize(local_search=True); after: the median of the evaluations until the answer was within 1e-2")
-    print(f"{'problem':>12} {'evaluations':>11} {'within 1e-2':>12} {'after':>7} {'median':>9} {'largest':>9}")
+    columns = f"{'within 1e-2':>12} {'within 1e-6':>12} {'after':>7} {'median':>9} {'largest':>9}"
+    print(f"{'problem':>12} {'polish':>6} {'evaluations':>11} {columns}")
     for problem in (circle(), star()):
-        for limit in (2_500, 5_000):
-            distance, hit = np.array([answer(problem, seed, limit) for seed in seeds(100)]).T
-            print(
-                f"{problem.name:>12} {limit:>11,} {f'{int(np.sum(distance < 1e-2))} of {distance.size}':>12} "
-                f"{np.median(hit):7.0f} {np.median(distance):9.1e} {distance.max():9.1e}",
-                flush=True,
-            )
+        for polish in (False, True):
+            for limit in (2_500, 5_000):
+                distance, hit = np.array([answer(problem, seed, limit, polish) for seed in seeds(100)]).T
+                within = [f"{int(np.sum(distance < radius))} of {distance.size}" for radius in (1e-2, 1e-6)]
+                print(
+                    f"{problem.name:>12} {'yes' if polish else 'no':>6} {limit:>11,} {within[0]:>12} {within[1]:>12} "
+                    f"{np.median(hit):7.0f} {np.median(distance):9.1e} {distance.max():9.1e}",
+                    flush=True,
+                )
+    print()
     for kind in ("lp", "l0"):
         found = [recovered(kind, seed, 50_000) for seed in seeds(20)]
         print(f"{'sparse ' + kind:>12} {50_000:>11,} {f'{sum(found)} of {len(found)}':>12} solved", flush=True)

@@ -84,7 +84,7 @@ class _Differences:
 
 
 class _CentralDifferences(_Differences):
-    """The same by differences over both sides, twice as far on the inner one where the box ends; 2 d + 1 evaluations.
+    """The same by differences over both sides, or twice over one where the box ends; 2 d + 1 evaluations.
 
     They are so exact that the gradient of ``sqrt(L - lowest L)`` is right to some digits at a violation of `REFINED`.
     """

@@ -250,7 +250,7 @@ class Hybrid:
             self._lengths.append(len(self._archive.z) - known)
 
     def _make_refinement(self) -> None:
-        """Take the end of a refinement for the answer, unless its L is higher, or the same and its G higher."""
+        """Take the end of a refinement for the answer if its L is lower, or within a tolerance that is given its G."""
         start, before = self._archive.z[self._best].copy(), self._rival
         if not self._looks_smooth(start):
             return
@@ -258,7 +258,7 @@ class Hybrid:
         try:
             search.run()
         finally:
-            if search.answer[:2] <= before:
+            if not self._lower_tol and search.answer[:2] <= before:
                 self._refined = search.answer
 
     def _looks_smooth(self, z: Floats) -> bool:

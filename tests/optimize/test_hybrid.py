@@ -141,6 +141,19 @@ def ring(x):
     return (x[..., 0] ** 2 + x[..., 1] ** 2 - 1) ** 2, (x[..., 0] - 2) ** 2 + (x[..., 1] - 1) ** 2
 
 
+def test_within_a_tolerance_a_refinement_does_not_raise_G():
+    known = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
+    answers = []
+    for refine in (False, True):
+        archive = Archive(Bounds(-2 * np.ones(2), 2 * np.ones(2)), known, *ring(known))
+        search = Hybrid(ring, archive, (1.0, 1.0, np.array([2.0, 0.0])), None, 1e-4, seed=0, refine=refine)
+        for _ in search:
+            pass
+        answers.append(search.answer)
+    assert answers[1][0] <= 1e-4
+    assert answers[1][1] <= answers[0][1]
+
+
 def test_rough_objectives_are_not_refined(monkeypatch):
     def rounded(x):
         L, G = ring(x)
