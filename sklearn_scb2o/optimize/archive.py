@@ -136,7 +136,7 @@ class Archive:
         end = z + n * step
         return np.where((end < self.low) | (end > self.high), -step, step)
 
-    def room(self, z: Floats, radius: float) -> tuple[Floats, Floats]:
+    def room(self, z: Floats, radius: float | Floats) -> tuple[Floats, Floats]:
         """The steps from a point of shape (d,) that stay in the box and within `radius`: their least and largest."""
         return np.maximum(-radius, self.low - z), np.minimum(radius, self.high - z)
 

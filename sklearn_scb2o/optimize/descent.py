@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult
 from scipy.optimize import minimize as scipy_minimize
 
 from .archive import Archive, Floats
+from .differences import STAND_IN, Function, known_values, two_sided
 from .violation import CuttingPlanes, Point, SecantModel, Step, ViolationModel, violation
-
-#: L and G at points of shape (n, d) of the archive's coordinates.
-Function = Callable[[Floats], tuple[Floats, Floats]]
 
 #: Violation sqrt(L - lowest L) of the answer, in units of that of a usual point, or of the root of a given tolerance.
 FINAL, INSIDE = 5e-8, 0.6
@@ -40,8 +36,6 @@ GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
 REFINED, NEARBY, REFINING, CENTRAL_STEP = 1e-9, 1e-5, 30, 1e-8
 #: Steps of the differences, in widths of the box, and as part of the distance that the violation allowed makes.
 LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-9, 0.02
-#: In place of values that an evaluation did not give, or that are larger.
-STAND_IN = 1e30
 
 
 class _Differences:
@@ -55,21 +49,15 @@ class _Differences:
     def at(self, z: Floats) -> Point:
         """Values and gradients at a point of shape (d,), evaluated in one call unless it was the last one."""
         if self._last is None or not np.array_equal(z, self._last.z):
-            (lower, upper), (slope_lower, slope_upper) = self._measured(z)
-            self._last = Point(z.copy(), float(lower), float(upper), slope_lower, slope_upper)
+            self._last = self._measured(z)
         return self._last
 
-    def _measured(self, z: Floats) -> tuple[Floats, Floats]:
-        """L and G, shape (2,), and their gradients, shape (2, d); d + 1 evaluations."""
+    def _measured(self, z: Floats) -> Point:
+        """From d + 1 evaluations."""
         steps = self._archive.steps_inside(z, self.step)
-        values, known = self._values(np.vstack([z, z + np.diag(steps)]))
-        return values[:, 0], np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
-
-    def _values(self, z: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """L and G, shape (2, n), and where they are known."""
-        values = np.array(self._function(z))
-        known = np.abs(values) < STAND_IN  # NaN is not
-        return np.where(known, values, STAND_IN), known
+        values, known = known_values(self._function, np.vstack([z, z + np.diag(steps)]))
+        slopes = np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
+        return Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
 
     def curvatures(self, point: Point) -> tuple[Floats, Floats]:
         """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""
@@ -89,13 +77,10 @@ class _CentralDifferences(_Differences):
     They are so exact that the gradient of ``sqrt(L - lowest L)`` is right to some digits at a violation of `REFINED`.
     """
 
-    def _measured(self, z: Floats) -> tuple[Floats, Floats]:
-        back, ahead = self._archive.room(z, CENTRAL_STEP)
-        back, ahead = np.where(-back < 0.5 * ahead, 0.5 * ahead, back), np.where(ahead < -0.5 * back, 0.5 * back, ahead)
-        values, known = self._values(np.vstack([z, z + np.diag(ahead), z + np.diag(back)]))
-        here, first, second = values[:, :1], *np.split(values[:, 1:], 2, axis=1)
-        slopes = (back / ahead * (first - here) - ahead / back * (second - here)) / (back - ahead)
-        return values[:, 0], np.where(known.all(axis=1, keepdims=True), slopes, 0.0)
+    def _measured(self, z: Floats) -> Point:
+        found = two_sided(self._function, self._archive, z, CENTRAL_STEP)
+        lower, upper = (np.where(known, slope, 0.0) for known, slope in zip(found.known, found.point[3:], strict=True))
+        return found.point._replace(slope_lower=lower, slope_upper=upper)
 
 
 def _second_differences(values: Floats, here: float, slope: Floats, steps: Floats) -> Floats:

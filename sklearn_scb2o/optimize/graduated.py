@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .archive import Archive, Floats
-from .descent import STAND_IN, Function
-from .violation import Point, SecantModel
+from .differences import STAND_IN, Function, TwoSided, two_sided
+from .violation import SecantModel
 
 #: Widths of the averages at first and at last, in widths of the box, and how many there are.
 WIDEST, NARROWEST, STEPS = 1.0, 5e-4, 22
@@ -61,7 +59,7 @@ def graduate(function: Function, archive: Archive, start: Floats, rng: np.random
     z, usual = start, float(np.sqrt(archive.usual_excess))
     model = None
     for width in np.geomspace(WIDEST, NARROWEST, STEPS):
-        wide = _wide_differences(function, archive, z, width * np.exp(SCATTER * rng.standard_normal(len(z))))
+        wide = two_sided(function, archive, z, width * np.exp(SCATTER * rng.standard_normal(len(z))))
         if model is None:
             model = SecantModel(wide.point)
             model.be_told(_with_mixed(function, wide), np.diag(wide.curvature_upper))
@@ -76,30 +74,7 @@ def graduate(function: Function, archive: Archive, start: Floats, rng: np.random
     return z, upper - reach * float(np.abs(wide.point.slope_upper).sum())
 
 
-class _WideDifferences(NamedTuple):
-    """Values and slopes, second derivatives in the single coordinates, and the steps to one side: shape (d,) each."""
-
-    point: Point
-    curvature_lower: Floats
-    curvature_upper: Floats
-    steps: Floats
-
-
-def _wide_differences(function: Function, archive: Archive, z: Floats, widths: Floats) -> _WideDifferences:
-    """From values at distances `widths` on both sides; where the box ends soon, twice on the other, 2d + 1 in all."""
-    up, down = np.minimum(widths, archive.high - z), np.minimum(widths, z - archive.low)
-    steps = np.where(up < 0.5 * down, -0.5 * down, up), np.where(down < 0.5 * up, 0.5 * up, -down)
-    values = np.array(function(np.vstack([z, *(z + np.diag(s) for s in steps)])))
-    values = np.where(np.abs(values) < STAND_IN, values, STAND_IN)
-    here, first, second = values[:, :1], *np.split(values[:, 1:], 2, axis=1)
-    first, second = (first - here) / steps[0], (second - here) / steps[1]
-    curvatures = 2.0 * (first - second) / (steps[0] - steps[1])
-    slopes = first - 0.5 * curvatures * steps[0]
-    point = Point(z, float(here[0, 0]), float(here[1, 0]), slopes[0], slopes[1])
-    return _WideDifferences(point, curvatures[0], curvatures[1], steps[0])
-
-
-def _with_mixed(function: Function, wide: _WideDifferences) -> Floats:
+def _with_mixed(function: Function, wide: TwoSided) -> Floats:
     """All second derivatives of L, shape (d, d): d (d - 1) / 2 evaluations."""
     point, steps = wide.point, wide.steps
     i, j = np.triu_indices(len(steps), 1)
