@@ -8,7 +8,7 @@ from scipy.optimize import differential_evolution as scipy_de
 
 from ..problems.problem import Floats, Values
 from ..recorder import Recorder
-from .evolution import cma_augmented, cma_free, doubled
+from .evolution import cma_augmented, cma_free, doubled, generations
 from .local import FAILED, Columns, Differences, lower_descent, quietly, upper_descent
 
 #: Violation sqrt(L - lowest L) that the second stage allows.
@@ -52,8 +52,9 @@ def differential_evolution(recorder: Recorder, seed: int) -> None:
             if options:
                 constraints = NonlinearConstraint(lambda z, f=f: f.value(z)[1:], -np.inf, 0.0)
             quietly(
-                scipy_de, lambda z, f=f: float(f.value(z)[0]), box, rng=rng, polish=False, maxiter=10**6, tol=1e-8,
-                constraints=constraints, callback=lambda intermediate_result: recorder.left <= stop, **options,
+                scipy_de, lambda z, f=f: float(f.value(z)[0]), box, rng=rng, polish=False, tol=1e-8,
+                maxiter=generations(recorder), constraints=constraints,
+                callback=lambda intermediate_result: recorder.left <= stop, **options,
             )  # fmt: skip
 
     evolve(2 * recorder.budget // 3, lambda v: [v.lower])

@@ -14,6 +14,11 @@ def doubled(growth: int) -> int:
     return 2 * growth if growth < 16 else 1
 
 
+def generations(recorder: Recorder) -> int:
+    """Of differential evolution with 15 d individuals; where they all are equal it would go on for ever."""
+    return 1 + recorder.left // (15 * recorder.d)
+
+
 def _strategy(start: Floats, sigma: float, rng: np.random.Generator, growth: int) -> object:
     import cma
 

@@ -10,7 +10,7 @@ from scipy.optimize import differential_evolution as scipy_de
 
 from ..problems.problem import Floats, Values
 from ..recorder import FEASIBLE, Recorder
-from .evolution import cma_augmented, doubled
+from .evolution import cma_augmented, doubled, generations
 from .local import FAILED, Differences, constrained_descent, quietly
 
 
@@ -64,8 +64,8 @@ def differential_evolution(recorder: Recorder, seed: int) -> None:
         f = Differences(recorder, _one_sided, 0.0)
         quietly(
             scipy_de, lambda z, f=f: float(f.value(z)[0]), [(0.0, 1.0)] * recorder.d, rng=rng, polish=False,
-            constraints=NonlinearConstraint(lambda z, f=f: f.value(z)[1:], -np.inf, 0.0), maxiter=10**6,
-            callback=lambda intermediate_result: recorder.left <= stop,
+            constraints=NonlinearConstraint(lambda z, f=f: f.value(z)[1:], -np.inf, 0.0),
+            maxiter=generations(recorder), callback=lambda intermediate_result: recorder.left <= stop,
         )  # fmt: skip
     while True:
         start = recorder.answer
