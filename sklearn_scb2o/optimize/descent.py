@@ -31,11 +31,18 @@ RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
 WRONG, CURVATURES, LONG_STEP = 0.3, 12, 1e-4
 #: Factors of the radius after success, after a failure that told of a constraint, and after others.
 GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
+#: A violation is given up for the next one, or the search, where so many steps brought no lower G.
+STALLED = 20
+#: Where a search goes on from an answer: the radius of the first region, and the number of steps.
+AGAIN_RADIUS, AGAIN_STEPS = 0.01, 100
 #: Where an answer is refined: the violation, in units of that of a usual point, the radius of the first region, the
 #: number of steps beside 2 d, and the step of the differences.
 REFINED, NEARBY, REFINING, CENTRAL_STEP = 1e-9, 1e-5, 30, 1e-8
 #: Steps of the differences, in widths of the box, and as part of the distance that the violation allowed makes.
 LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-9, 0.02
+
+#: L and G of a point that is worse than any.
+NO_RIVAL = np.inf, np.inf
 
 
 class _Differences:
@@ -109,7 +116,7 @@ class _Stagnation:
 
 def descend(
     function: Function, archive: Archive, start: Floats, lower_tol: float,
-    rival: tuple[float, float] = (np.inf, np.inf),
+    rival: tuple[float, float] = NO_RIVAL,
 ) -> None:  # fmt: skip
     """Minimise L, then G while L is nearly as low, with tolerances that become smaller.
 
@@ -135,7 +142,35 @@ def descend(
     final = _final_violation(archive, lower_tol, FINAL, float(np.abs(archive.lower).max()))
     differences = _Differences(function, archive)
     z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
-    _UpperSearch(differences, archive, differences.at(z), final, rival).run()
+    _UpperSearch(differences, archive, differences.at(z), final, rival=rival).run()
+
+
+def go_on(function: Function, archive: Archive, start: Floats, lower_tol: float, part: float) -> None:
+    """Minimise L, then G, from a point where a search has ended, by central differences.
+
+    As `descend`, which may end where G is flat or constraints are many: with slopes that are off by some per cent the
+    steps cannot be longer than the violation allowed is wide. So these are exact, and more is allowed at first.
+
+    Parameters
+    ----------
+    function : callable
+        Evaluates L and G, and adds them to the archive. What it raises ends the search.
+    archive : Archive
+        Known points.
+    start : array of shape (d,)
+        Where to begin.
+    lower_tol : float
+        L may exceed its minimum by this; 0: it shall be as low as can be told.
+    part : float
+        The violation allowed at first, in units of that of a usual point.
+    """
+    differences = _CentralDifferences(function, archive)
+    final = _final_violation(archive, lower_tol, FINAL, abs(float(archive.lower.min())))
+    z = _minimise_lower(differences, archive, start, (UNIT * final) ** 2)
+    _UpperSearch(
+        differences, archive, differences.at(z), final,
+        allowed=max(part * archive.usual_excess**0.5, final), radius=AGAIN_RADIUS, steps=AGAIN_STEPS,
+    ).run()  # fmt: skip
 
 
 def looks_smooth(function: Function, archive: Archive, z: Floats, rng: np.random.Generator) -> bool:
@@ -179,20 +214,21 @@ class _Proposal(NamedTuple):
 
 
 class _UpperSearch:
-    """Steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
+    """So many steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
 
-    _steps = np.inf  # that are left
     _exact = 1e-10  # a step that promises less than this part of the slope of G is none
 
     def __init__(
-        self, differences: _Differences, archive: Archive, center: Point, final: float, rival: tuple[float, float]
-    ) -> None:
+        self, differences: _Differences, archive: Archive, center: Point, final: float, *,
+        allowed: float = np.inf, radius: float = RADIUS, steps: float = np.inf, rival: tuple[float, float] = NO_RIVAL,
+    ) -> None:  # fmt: skip
         self._differences, self._archive, self._center = differences, archive, center
         self._final, self._rival = final, rival
         self._planes = CuttingPlanes(center, 0.1 * final)
         self._secant = SecantModel(center)
         self._models: list[ViolationModel] = [self._planes, self._secant]
-        self._allowed, self._radius = np.inf, RADIUS
+        self._allowed, self._radius, self._steps = allowed, radius, steps
+        self._lowest_upper, self._since = np.inf, 0  # with the violation allowed, and how many steps ago
         self._measured: Point | None = None  # where second differences were taken last
 
     def run(self) -> None:
@@ -203,6 +239,7 @@ class _UpperSearch:
             self._now = violation(self._center.lower, self._lowest)
             for model in self._models:
                 model.look_at(self._center, self._lowest)
+            self._count()
             proposal = self._propose()
             if not proposal.is_stuck and not self._is_good_enough(proposal.step):
                 self._try(proposal)
@@ -210,6 +247,12 @@ class _UpperSearch:
                 return
             else:
                 self._be_stricter(proposal.step.size)
+
+    def _count(self) -> None:
+        """Count the steps since G was lowest."""
+        self._since += 1
+        if self._keeps_to_it and self._center.upper < self._lowest_upper:
+            self._lowest_upper, self._since = self._center.upper, 0
 
     def _propose(self) -> _Proposal:
         """The step of the model that predicted better so far; of the other one where it knows of none."""
@@ -236,6 +279,11 @@ class _UpperSearch:
         """By how much a step may seem worse than it is."""
         return 0.0
 
+    @property
+    def _keeps_to_it(self) -> bool:
+        """Whether the violation is as small as that allowed, nearly."""
+        return self._now <= (REACHED if self._is_last else NEARLY) * self._allowed
+
     def _excess(self, c: float) -> float:
         return max(c - self._allowed, 0.0)
 
@@ -247,11 +295,11 @@ class _UpperSearch:
         return self._archive.room(self._center.z, self._radius)
 
     def _is_good_enough(self, step: Step) -> bool:
-        """Whether the point keeps to the violation allowed, and a step would gain next to nothing at the same one."""
+        """Whether the point keeps to the violation allowed, and steps gain next to nothing at the same one."""
         worth = step.multiplier * self._allowed if self._allowed < np.inf else 0.0
         gain = step.multiplier * max(self._now - step.violation, 0.0) - step.change
         little = LEAST if self._is_last else LITTLE
-        return self._now <= (REACHED if self._is_last else NEARLY) * self._allowed and gain <= little * worth
+        return self._keeps_to_it and (gain <= little * worth or self._since > STALLED)
 
     def _is_behind(self) -> bool:
         """Whether the rival is better already, though this search still is allowed more."""
@@ -272,6 +320,7 @@ class _UpperSearch:
 
     def _be_stricter(self, size: float) -> None:
         """Allow less violation, in a region that is large beside the last step."""
+        self._lowest_upper, self._since = np.inf, 0
         known = self._allowed < np.inf
         self._allowed = max(STRICTER * min(self._allowed, 10.0 * self._now), self._final) if known else self._final
         self._radius = max(self._radius, 10.0 * size, 1e-3)
@@ -328,8 +377,10 @@ class Refinement(_UpperSearch):
     def __init__(self, function: Function, archive: Archive, start: Floats, lower_tol: float) -> None:
         differences = _CentralDifferences(function, archive)
         final = _final_violation(archive, lower_tol, REFINED, abs(float(archive.lower.min())))
-        super().__init__(differences, archive, differences.at(start), final, (np.inf, np.inf))
-        self._allowed, self._radius, self._steps = final, NEARBY, REFINING + 2 * archive.d
+        super().__init__(
+            differences, archive, differences.at(start), final,
+            allowed=final, radius=NEARBY, steps=REFINING + 2 * archive.d,
+        )  # fmt: skip
 
     def run(self) -> None:
         """Until nothing better can be told."""

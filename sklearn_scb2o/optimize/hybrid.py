@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .archive import Archive, Floats
-from .descent import Refinement, descend, looks_smooth, refinement_evaluations
+from .descent import Refinement, descend, go_on, looks_smooth, refinement_evaluations
 from .graduated import graduate, n_evaluations
 from .optimizer import SCB2OOptimizer
 from .trust_region import TrustRegionSearch
@@ -27,6 +28,11 @@ REFINING_SHARE = 0.1
 STARTS, MOST_STARTS, APART = 5, 50, 0.05
 #: Evaluations of a search by differences, times d + 1: as many as the first swarm leaves for it, and at most.
 DESCENT, LONGEST = 200, 600
+#: Part of the evaluations that are left which the searches of a round may have.
+ROUND_SHARE = 0.5
+#: Violations allowed at first where searches go on from the answer, in units of that of a usual point, and by how much
+#: of the width of the box it moves, at least, if it is worth while.
+AGAIN, MOVED = (1e-3, 1e-4), 1e-4
 #: L counts as lowest up to this part of its usual excess.
 SAME_LOWER = 1e-14
 #: Variables above which models cost more than they are worth where differences will do.
@@ -52,9 +58,9 @@ class Hybrid:
 
     Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
     turns, and begin where none has begun before: at the good points of the last swarm and then anywhere, until they had
-    as many evaluations as it. Elsewhere they are all with models, from the best points again and again. Where searches
-    by differences are long and there are many variables, swarms take turns with averages of G (`graduate`), whichever
-    led to a better answer going on.
+    as many evaluations as it; after them, searches that are more exact go on from the answer (`go_on`). Elsewhere they
+    are all with models, from the best points again and again. Where searches by differences are long and there are many
+    variables, swarms take turns with averages of G (`graduate`), whichever led to a better answer going on.
 
     Parameters
     ----------
@@ -93,6 +99,7 @@ class Hybrid:
         self._allowed = np.inf  # in the search that goes on
         self._searched: list[Floats] = []  # where searches began
         self._lengths: list[int] = []  # evaluations of those by differences
+        self._settled = -1  # index of the answer from which there is no going on
         self.spent = False
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
@@ -167,7 +174,7 @@ class Hybrid:
         least = 0
         if since:
             starts, least = self._new_starts(since, not waiting), len(self._archive.z) - since
-        few, finished = self._archive.d <= MODELS, self._best
+        few, finished, begun = self._archive.d <= MODELS, self._best, len(self._archive.z)
         for n, start in enumerate(self._starts(starts, least)):
             if 0 < n < STARTS if few else waiting % 2:
                 self._by_models(start)
@@ -181,17 +188,33 @@ class Hybrid:
         if self._best != finished:
             self._by_differences(self._archive.z[self._best])
             yield
+        yield from self._go_on(len(self._archive.z) - begun)
 
     def _starts(self, first: list[Floats], least: int) -> Iterator[Floats]:
-        """Where searches begin: at some points, then anywhere, until so many evaluations are made."""
-        end = len(self._archive.z) + least
+        """Where searches begin: at some points, then anywhere, until so many evaluations are made, or too many."""
+        begun, most = len(self._archive.z), ROUND_SHARE * self._left
         self._searched.extend(first)
-        yield from first
-        for _ in range(MOST_STARTS - len(first)):
-            if len(self._archive.z) >= end:
+        for n in range(MOST_STARTS):
+            used = len(self._archive.z) - begun
+            if (n >= len(first) and used >= least) or used > most:
                 return
-            self._searched.append(self._anywhere())
-            yield self._searched[-1]
+            if n >= len(first):
+                self._searched.append(self._anywhere())
+            yield first[n] if n < len(first) else self._searched[-1]
+
+    def _go_on(self, evaluations: int) -> Iterator[None]:
+        """Searches from the answer while it moves, until they had so many evaluations."""
+        end, unmoved = len(self._archive.z) + evaluations, 0
+        for part in itertools.cycle(AGAIN):
+            if self._best == self._settled or len(self._archive.z) >= end:
+                return
+            before = self._archive.z[self._best].copy()
+            self._search(go_on, before, self._lower_tol, part)
+            moved = np.abs(self._archive.z[self._best] - before).max() >= MOVED
+            unmoved = 0 if moved else unmoved + 1
+            if unmoved == len(AGAIN):
+                self._settled = self._best
+            yield
 
     def _anywhere(self, *n: int) -> Floats:
         """Uniform points, shape (*n, d)."""
@@ -239,15 +262,19 @@ class Hybrid:
 
     def _descend(self, start: Floats) -> None:
         known = len(self._archive.z)
+        self._search(descend, start, self._lower_tol, self._rival)
+        self._lengths.append(len(self._archive.z) - known)
+
+    def _search(self, search: Callable[..., None], *arguments: Any) -> None:
+        """Run one of the searches by differences, which may be too long."""
         self._allowed = LONGEST * (self._archive.d + 1)
         try:
-            descend(self._at, self._archive, start, self._lower_tol, self._rival)
+            search(self._at, self._archive, *arguments)
         except SpentError:
             if self._left <= 0:
                 raise
         finally:
             self._allowed = np.inf
-            self._lengths.append(len(self._archive.z) - known)
 
     def _make_refinement(self) -> None:
         """Take the end of a refinement for the answer if its L is lower, or within a tolerance that is given its G."""
