@@ -34,8 +34,9 @@ from quality.runner import Run, judge, run_solver
 from quality.solvers import Solver, ours
 from threadpoolctl import threadpool_limits
 
-from sklearn_scb2o.optimize import descent, hybrid, violation
+from sklearn_scb2o.optimize import descent, hybrid, upper_search, violation
 from sklearn_scb2o.optimize.hybrid import Hybrid
+from sklearn_scb2o.optimize.upper_search import Proposal, UpperSearch
 
 SUITE = "tuning"
 #: Particles of the swarm by default, and variables up to which it is looked at alone.
@@ -57,15 +58,15 @@ class Variant:
     least_budget: int = 0
 
 
-def one_model(kept: str, other: str) -> type[descent._UpperSearch]:
+def one_model(kept: str, other: str) -> type[UpperSearch]:
     """Searches by differences with one of the models of the violation."""
 
-    class Search(descent._UpperSearch):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
+    class Search(UpperSearch):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
             getattr(self, other).error = np.inf
 
-        def _propose(self) -> descent._Proposal:
+        def _propose(self) -> Proposal:
             with patch.object(self, "_models", [getattr(self, kept)]):
                 return super()._propose()
 
@@ -88,9 +89,9 @@ def averages_as_usual(d: int, cost: Callable[[int], int] = hybrid.n_evaluations,
     return cost(d) if d > most else np.inf
 
 
-ONLY_PLANES = (descent, "_UpperSearch", one_model("_planes", "_secant"))
-ONLY_SECANT = (descent, "_UpperSearch", one_model("_secant", "_planes"))
-NO_CURVATURES = (descent, "CURVATURES", 0)
+ONLY_PLANES = (descent, "UpperSearch", one_model("_planes", "_secant"))
+ONLY_SECANT = (descent, "UpperSearch", one_model("_secant", "_planes"))
+NO_CURVATURES = (upper_search, "CURVATURES", 0)
 BY_DIFFERENCES = (
     (Hybrid, "_by_models", Hybrid._by_differences),
     (hybrid, "MODELS", 0),
@@ -106,7 +107,8 @@ LOCAL = [
     Variant("no secant model", ours.with_local_search, (ONLY_PLANES, NO_CURVATURES)),
     Variant("no second differences", ours.with_local_search, (NO_CURVATURES,)),
     Variant("first curvature as it is", ours.with_local_search, ((violation, "scaled", lambda first, *_: first),)),
-    Variant("violation allowed at once final", ours.with_local_search, ((descent, "FIRST_PART", 0.0),)),
+    Variant("violation allowed at once final", ours.with_local_search, ((upper_search, "FIRST_PART", 0.0),)),
+    Variant("no going on from the answer", ours.with_local_search, ((Hybrid, "_go_on", lambda *_: iter(())),)),
     Variant("no averages of G", ours.with_local_search, ((Hybrid, "_n_averaged", 0),), least_budget=10_000),
 ]
 #: The constants are the paper's. Isotropic noise is no row: "auto" makes sigma smaller by sqrt(d), and it is the same.

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from .archive import Archive, Floats
-from .descent import Refinement, descend, go_on, looks_smooth, refinement_evaluations
+from .descent import descend, go_on, looks_smooth
 from .graduated import graduate, n_evaluations
 from .optimizer import SCB2OOptimizer
 from .trust_region import TrustRegionSearch
+from .upper_search import Refinement, refinement_evaluations
 
 #: Part of the evaluations for the first swarm, at least and at most, and for each later one or what takes its turn;
 #: and iterations of a swarm at most: later it has settled, and searches tell more.
