@@ -70,8 +70,8 @@ class UpperSearch:
         self._planes = CuttingPlanes(center, 0.1 * final)
         self._secant = SecantModel(center)
         self._models: list[ViolationModel] = [self._planes, self._secant]
-        self._allowed, self._radius, self._steps = allowed, radius, steps
-        self._lowest_upper, self._since = np.inf, 0  # with the violation allowed, and how many steps ago
+        self._radius, self._steps = radius, steps
+        self._allow(allowed)
         self._measured: Point | None = None  # where second differences were taken last
 
     def run(self) -> None:
@@ -90,6 +90,11 @@ class UpperSearch:
                 return
             else:
                 self._be_stricter(proposal.step.size)
+
+    def _allow(self, c: float) -> None:
+        """Allow this violation from now on."""
+        self._allowed = c
+        self._lowest_upper, self._since = np.inf, 0  # with this violation, and how many steps ago
 
     def _count(self) -> None:
         """Count the steps since G was lowest."""
@@ -162,9 +167,8 @@ class UpperSearch:
 
     def _be_stricter(self, size: float) -> None:
         """Allow less violation, in a region that is large beside the last step."""
-        self._lowest_upper, self._since = np.inf, 0
         known = self._allowed < np.inf
-        self._allowed = max(STRICTER * min(self._allowed, 10.0 * self._now), self._final) if known else self._final
+        self._allow(max(STRICTER * min(self._allowed, 10.0 * self._now), self._final) if known else self._final)
         self._radius = max(self._radius, 10.0 * size, 1e-3)
 
     def _try(self, proposal: Proposal) -> None:
@@ -179,7 +183,7 @@ class UpperSearch:
         for model in self._models:
             model.error = 0.5 * (model.error + abs(model.at(step.step) - after) / unit)
         if self._allowed == np.inf and after > self._final:
-            self._allowed = max(FIRST_PART * after, self._final)
+            self._allow(max(FIRST_PART * after, self._final))
         weight = max(weight, 0.1 * promised / self._allowed)
         reached = center.upper - new.upper + weight * (self._excess(self._now) - self._excess(after))
         for model in self._models:

@@ -3,8 +3,9 @@ import pytest
 from optimize_cases import Counted
 from scipy.optimize import Bounds
 
+from sklearn_scb2o.optimize import upper_search
 from sklearn_scb2o.optimize.archive import Archive
-from sklearn_scb2o.optimize.descent import descend
+from sklearn_scb2o.optimize.descent import AGAIN_STEPS, descend, go_on
 from sklearn_scb2o.optimize.differences import CentralDifferences, ForwardDifferences
 from sklearn_scb2o.optimize.upper_search import Refinement
 
@@ -188,6 +189,46 @@ def test_central_differences_of_a_quadratic_are_exact_but_for_rounding(start):
     np.testing.assert_allclose(point.slope_upper, [start[1], start[0], 0.0], atol=1e-7)
     assert np.min(np.vstack(seen)) >= 0.0
     assert np.max(np.vstack(seen)) <= 1.0
+
+
+def test_a_violation_is_given_up_when_steps_no_longer_lower_G(monkeypatch):
+    patient = run(circle, [0.9, 0.2, 0.6, 0.1])
+    monkeypatch.setattr(upper_search, "STALLED", 2)
+    hasty = run(circle, [0.9, 0.2, 0.6, 0.1])
+    assert len(hasty.asked) < len(patient.asked)
+    np.testing.assert_allclose(best(hasty), solution(4), atol=0.02)
+
+
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("part", [1e-3, 1e-4])
+def test_going_on_leads_along_the_minimisers_of_L_to_the_answer(d, part):
+    known = np.random.default_rng(0).uniform(size=(50, d))
+    archive = unit_box(known, *circle(known))
+    away = 1.0 + 0.3 * np.eye(d)[0]
+    end = 0.5 + 0.3 * away / np.linalg.norm(away)
+    archive.add(end[None], np.zeros(1), circle(end)[1][None])
+
+    def evaluate(z):
+        values = circle(z)
+        archive.add(z, *values)
+        return values
+
+    go_on(evaluate, archive, end, 0.0, part)
+    np.testing.assert_allclose(best(archive, 1e-14), solution(d), atol=1e-4)
+    assert len(archive.z) < 50 + (AGAIN_STEPS + 20) * (2 * d + 1)
+
+
+def test_going_on_finds_a_lower_L_first():
+    known = np.random.default_rng(0).uniform(size=(50, 3))
+    archive = unit_box(known, *circle(known))
+
+    def evaluate(z):
+        values = circle(z)
+        archive.add(z, *values)
+        return values
+
+    go_on(evaluate, archive, solution(3) + 0.01, 0.0, 1e-3)
+    np.testing.assert_allclose(best(archive, 1e-14), solution(3), atol=1e-5)
 
 
 @pytest.mark.parametrize("d", [2, 5, 14])  # the last has no second differences
