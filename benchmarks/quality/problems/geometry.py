@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,16 @@ def lowest_on_sphere(weights: Floats, center: Floats, radius: float = 1.0) -> Fl
     gap = np.exp(brentq(excess, -40.0, 40.0, xtol=1e-15, rtol=1e-15))
     y = product / (weights - smallest + gap)
     return y * (radius / np.linalg.norm(y))
+
+
+def ends_of_section(normals: Floats, levels: Floats, direction: Floats) -> Iterator[Floats]:
+    """The points of ``||x|| = 1, normals x = levels`` that are furthest along a direction and against it, if any."""
+    center = np.linalg.pinv(normals) @ levels
+    along = direction - np.linalg.pinv(normals) @ (normals @ direction)
+    room = 1.0 - center @ center
+    if room > 0.0 and np.linalg.norm(along) > 1e-9 and np.allclose(normals @ center, levels):
+        for sign in (1.0, -1.0):
+            yield center + sign * np.sqrt(room) * along / np.linalg.norm(along)
 
 
 def closest_on_ellipsoid(axes: Floats, center: Floats) -> Floats:

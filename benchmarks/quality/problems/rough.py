@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
-from .geometry import closest_on_cross_polytope, lowest_on_sphere
+from .geometry import closest_on_cross_polytope, ends_of_section, lowest_on_sphere
 from .problem import ROUGH, VIOLATION, Floats, QualityProblem, Values, box, equal, mixed, rotation
 from .smooth import sphere
 
@@ -101,6 +102,38 @@ def upper_jump(d: int, seed: int) -> QualityProblem:
     return QualityProblem(
         f"G jumps {d}", ROUGH, box(-3, 3, d), lambda x: smooth(x) + 3.0 * (x @ normal > level + 1e-9),
         lambda x: equal(np.sum(x * x, axis=-1) - 1), solutions=x_opt[None], upper_opt=float(smooth(x_opt)),
+    )  # fmt: skip
+
+
+def tariffs(d: int, n_planes: int, n_fees: int, seed: int) -> QualityProblem:
+    """A linear cost and fees that are due above thresholds of some coordinates, on a section of the sphere.
+
+    The lowest cost is one of: each coordinate with a fee below its threshold, at it, or above it.
+    """
+    rng = np.random.default_rng([d, seed])
+    planes, levels, gain = rotation(d, rng)[:n_planes], rng.uniform(-0.2, 0.2, n_planes), rotation(d, rng)[0]
+    best = next(ends_of_section(planes, levels, gain))
+    thresholds = best[:n_fees] - rng.uniform(0.1, 0.3, n_fees)
+    fees = rng.uniform(0.5, 2.0, n_fees) * 0.1
+
+    def upper(x: Floats) -> Floats:
+        return 2.0 - x @ gain + (x[..., :n_fees] > thresholds + 1e-9) @ fees
+
+    candidates = [
+        x
+        for places in itertools.product((-1, 0, 1), repeat=n_fees)
+        for at in [np.flatnonzero(np.equal(places, 0))]
+        for x in ends_of_section(np.vstack([planes, np.eye(d)[at]]), np.append(levels, thresholds[at]), gain)
+        if all(place * (x[i] - thresholds[i]) > 0 for i, place in enumerate(places) if place)
+    ]
+    x_opt = min(candidates, key=upper)
+
+    def h(x: Floats) -> Floats:
+        return np.concatenate([np.sum(x * x, axis=-1, keepdims=True) - 1.0, x @ planes.T - levels], axis=-1)
+
+    return QualityProblem(
+        f"tariffs {d}-{n_planes}", ROUGH, box(-3, 3, d), upper, lambda x: equal(*np.moveaxis(h(x), -1, 0)),
+        solutions=x_opt[None], upper_opt=float(upper(x_opt)),
     )  # fmt: skip
 
 
