@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,51 @@ Integers = NDArray[np.intp]
 #: How many points say what a usual L is: about a first batch. Those of a swarm that has converged do not.
 FIRST = 50
 
+#: How far from a jump a search stays, in widths of the box.
+MARGIN = 1e-5
+
 #: Values that are not below are left out: products of them overflow.
 TOO_LARGE = 1e100
+
+
+class Jump(NamedTuple):
+    """Where G jumps: where a coordinate passes a value."""
+
+    coordinate: int
+    value: float
+
+    def is_below(self, z: Floats) -> bool:
+        """Whether a point of shape (d,) lies before it."""
+        return bool(z[self.coordinate] <= self.value)
+
+
+class Region(NamedTuple):
+    """Where a search may go: the least and largest coordinates, shape (d,) each."""
+
+    low: Floats
+    high: Floats
+
+    def clip(self, z: Floats) -> Floats:
+        """The nearest points inside."""
+        return np.clip(z, self.low, self.high)
+
+    def steps_inside(self, z: Floats, step: float | Floats, n: int = 1) -> Floats:
+        """Steps of differences at a point of shape (d,): the other way where `n` of them would lead outside."""
+        end = z + n * step
+        return np.where((end < self.low) | (end > self.high), -step, step)
+
+    def room(self, z: Floats, radius: float | Floats) -> tuple[Floats, Floats]:
+        """The steps from a point of shape (d,) that stay inside and within `radius`: their least and largest."""
+        return np.maximum(-radius, self.low - z), np.minimum(radius, self.high - z)
+
+    def beside(self, jump: Jump, below: bool) -> Region:
+        """The part on one side of a jump."""
+        low, high = self.low.copy(), self.high.copy()
+        if below:
+            high[jump.coordinate] = min(high[jump.coordinate], jump.value - MARGIN)
+        else:
+            low[jump.coordinate] = max(low[jump.coordinate], jump.value + MARGIN)
+        return Region(low, high)
 
 
 class Seen:
@@ -59,8 +103,10 @@ class Archive:
 
     Attributes
     ----------
-    low, high : array of shape (d',)
+    region : Region
         The box in these coordinates.
+    jumps : list of Jump
+        Where G jumps, as far as searches found out.
     n_failed : int
         How many points were left out.
     """
@@ -76,7 +122,8 @@ class Archive:
             spread = np.where(last > first, last - first, np.maximum(1.0, np.abs(first)))
             self.widths = np.where(finite, ub - lb, spread)
             self.origin = np.where(np.isfinite(lb), lb, first)
-        self.low, self.high = (lb - self.origin) / self.widths, (ub - self.origin) / self.widths
+        self.region = Region((lb - self.origin) / self.widths, (ub - self.origin) / self.widths)
+        self.jumps: list[Jump] = []
         self._n = self.n_failed = 0
         self._points = np.empty((0, self.free.size))
         self._values = np.empty((2, 0))
@@ -130,15 +177,6 @@ class Archive:
         self._points[self._n : n] = z[good]
         self._values[:, self._n : n] = lower[good], upper[good]
         self._n = n
-
-    def steps_inside(self, z: Floats, step: float | Floats, n: int = 1) -> Floats:
-        """Steps of differences at a point of shape (d,): the other way where `n` of them would leave the box."""
-        end = z + n * step
-        return np.where((end < self.low) | (end > self.high), -step, step)
-
-    def room(self, z: Floats, radius: float | Floats) -> tuple[Floats, Floats]:
-        """The steps from a point of shape (d,) that stay in the box and within `radius`: their least and largest."""
-        return np.maximum(-radius, self.low - z), np.minimum(radius, self.high - z)
 
     def apart(self, most: int, distance: float, since: int = 0, taken: Sequence[Floats] = ()) -> list[Floats]:
         """Good points that differ by `distance` in a coordinate: of the tenth with the lowest L, in the order of G.

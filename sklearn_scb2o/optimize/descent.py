@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .archive import Archive, Floats
+from .archive import Archive, Floats, Region
 from .differences import CentralDifferences, ForwardDifferences, Function
 from .lower_search import minimise_lower
 from .upper_search import FINAL, NO_RIVAL, UNIT, UpperSearch, final_violation
@@ -15,7 +15,7 @@ AGAIN_RADIUS, AGAIN_STEPS = 0.01, 100
 
 def descend(
     function: Function, archive: Archive, start: Floats, lower_tol: float,
-    rival: tuple[float, float] = NO_RIVAL,
+    rival: tuple[float, float] = NO_RIVAL, region: Region | None = None,
 ) -> None:  # fmt: skip
     """Minimise L, then G while L is nearly as low, with tolerances that become smaller.
 
@@ -37,10 +37,12 @@ def descend(
         L may exceed its minimum by this; 0: it shall be as low as can be told.
     rival : pair of floats
         L and G of another point: the search ends where it will not do better.
+    region : Region, optional
+        Where to search, by default in the box.
     """
     final = final_violation(archive, lower_tol, FINAL, float(np.abs(archive.lower).max()))
-    differences = ForwardDifferences(function, archive)
-    z = minimise_lower(differences, archive, start, (UNIT * final) ** 2)
+    differences = ForwardDifferences(function, region or archive.region)
+    z = minimise_lower(differences, start, (UNIT * final) ** 2)
     UpperSearch(differences, archive, differences.at(z), final, rival=rival).run()
 
 
@@ -63,9 +65,9 @@ def go_on(function: Function, archive: Archive, start: Floats, lower_tol: float,
     part : float
         The violation allowed at first, in units of that of a usual point.
     """
-    differences = CentralDifferences(function, archive)
+    differences = CentralDifferences(function, archive.region)
     final = final_violation(archive, lower_tol, FINAL, abs(float(archive.lower.min())))
-    z = minimise_lower(differences, archive, start, (UNIT * final) ** 2)
+    z = minimise_lower(differences, start, (UNIT * final) ** 2)
     UpperSearch(
         differences, archive, differences.at(z), final,
         allowed=max(part * archive.usual_excess**0.5, final), radius=AGAIN_RADIUS, steps=AGAIN_STEPS,
@@ -74,7 +76,7 @@ def go_on(function: Function, archive: Archive, start: Floats, lower_tol: float,
 
 def looks_smooth(function: Function, archive: Archive, z: Floats, rng: np.random.Generator) -> bool:
     """Whether L and G are like parabolas on a very short line from z, and G is not flat; 5 evaluations."""
-    step = archive.steps_inside(z, 1e-6 * rng.choice([-1.0, 1.0], z.size), 4)
+    step = archive.region.steps_inside(z, 1e-6 * rng.choice([-1.0, 1.0], z.size), 4)
     for values in function(z + np.arange(5)[:, None] * step):
         if not np.isfinite(values).all():
             return False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .archive import Archive, Floats
+from .archive import Floats, Region
 from .violation import Point
 
 #: L and G at points of shape (n, d) of the archive's coordinates.
@@ -38,9 +38,9 @@ def known_values(function: Function, z: Floats) -> tuple[Floats, NDArray[np.bool
     return np.where(known, values, STAND_IN), known
 
 
-def two_sided(function: Function, archive: Archive, z: Floats, widths: float | Floats) -> TwoSided:
+def two_sided(function: Function, region: Region, z: Floats, widths: float | Floats) -> TwoSided:
     """From values at distances `widths` on both sides; where the box ends soon, twice on the other, 2d + 1 in all."""
-    down, up = archive.room(z, widths)
+    down, up = region.room(z, widths)
     steps = np.where(up < -0.5 * down, 0.5 * down, up), np.where(-down < 0.5 * up, 0.5 * up, down)
     values, known = known_values(function, np.vstack([z, *(z + np.diag(s) for s in steps)]))
     here, first, second = values[:, :1], *np.split(values[:, 1:], 2, axis=1)
@@ -54,8 +54,8 @@ def two_sided(function: Function, archive: Archive, z: Floats, widths: float | F
 class ForwardDifferences:
     """L and G with their gradients by forward differences; backward where the box ends."""
 
-    def __init__(self, function: Function, archive: Archive) -> None:
-        self._function, self._archive = function, archive
+    def __init__(self, function: Function, region: Region) -> None:
+        self.function, self.region = function, region
         self.step = LARGEST_STEP
         self._last: Point | None = None
 
@@ -67,8 +67,8 @@ class ForwardDifferences:
 
     def _measured(self, z: Floats) -> Point:
         """From d + 1 evaluations."""
-        steps = self._archive.steps_inside(z, self.step)
-        values, known = known_values(self._function, np.vstack([z, z + np.diag(steps)]))
+        steps = self.region.steps_inside(z, self.step)
+        values, known = known_values(self.function, np.vstack([z, z + np.diag(steps)]))
         slopes = np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
         return Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
 
@@ -79,9 +79,9 @@ class ForwardDifferences:
     def curvatures(self, point: Point) -> tuple[Floats, Floats]:
         """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""
         z, (i, j) = point.z, np.triu_indices(len(point.z), 1)
-        steps = self._archive.steps_inside(z, LONG_STEP, 2)
+        steps = self.region.steps_inside(z, LONG_STEP, 2)
         ahead = np.diag(steps)
-        values = self._function(np.vstack([z + ahead, z + ahead[i] + ahead[j]]))
+        values = self.function(np.vstack([z + ahead, z + ahead[i] + ahead[j]]))
         return (
             _second_differences(values[0], point.lower, point.slope_lower, steps),
             _second_differences(values[1], point.upper, point.slope_upper, steps),
@@ -96,7 +96,7 @@ class CentralDifferences(ForwardDifferences):
     """
 
     def _measured(self, z: Floats) -> Point:
-        found = two_sided(self._function, self._archive, z, CENTRAL_STEP)
+        found = two_sided(self.function, self.region, z, CENTRAL_STEP)
         lower, upper = (np.where(known, slope, 0.0) for known, slope in zip(found.known, found.point[3:], strict=True))
         return found.point._replace(slope_lower=lower, slope_upper=upper)
 

@@ -59,7 +59,7 @@ def graduate(function: Function, archive: Archive, start: Floats, rng: np.random
     z, usual = start, float(np.sqrt(archive.usual_excess))
     model = None
     for width in np.geomspace(WIDEST, NARROWEST, STEPS):
-        wide = two_sided(function, archive, z, width * np.exp(SCATTER * rng.standard_normal(len(z))))
+        wide = two_sided(function, archive.region, z, width * np.exp(SCATTER * rng.standard_normal(len(z))))
         if model is None:
             model = SecantModel(wide.point)
             model.be_told(_with_mixed(function, wide), np.diag(wide.curvature_upper))
@@ -68,8 +68,8 @@ def graduate(function: Function, archive: Archive, start: Floats, rng: np.random
             model.be_told(None, np.diag(wide.curvature_upper))
         model.look_at(wide.point, float(archive.lower.min()))
         reach = REACH * width
-        step = model.best_step(ALLOWED * usual * width, *archive.room(z, reach)).step
-        z = np.clip(z + step, archive.low, archive.high)
+        step = model.best_step(ALLOWED * usual * width, *archive.region.room(z, reach)).step
+        z = archive.region.clip(z + step)
     upper = float(function(z[None])[1][0])
     return z, upper - reach * float(np.abs(wide.point.slope_upper).sum())
 

@@ -101,6 +101,7 @@ class Hybrid:
         self._searched: list[Floats] = []  # where searches began
         self._lengths: list[int] = []  # evaluations of those by differences
         self._settled = -1  # index of the answer from which there is no going on
+        self._sides: set[tuple[bool, ...]] = set()  # of jumps, where searches were
         self.spent = False
         self._rng = np.random.default_rng(seed)
         self._lower_tol = self._tol = lower_tol
@@ -189,6 +190,7 @@ class Hybrid:
         if self._best != finished:
             self._by_differences(self._archive.z[self._best])
             yield
+        yield from self._other_sides()
         yield from self._go_on(len(self._archive.z) - begun)
 
     def _starts(self, first: list[Floats], least: int) -> Iterator[Floats]:
@@ -217,10 +219,29 @@ class Hybrid:
                 self._settled = self._best
             yield
 
+    def _other_sides(self) -> Iterator[None]:
+        """Searches on the other side of each jump of G that is known, from the answer."""
+        archive, n = self._archive, 0
+        while n < len(archive.jumps):
+            z = archive.z[self._best]
+            sides = tuple(jump.is_below(z) != (i == n) for i, jump in enumerate(archive.jumps))
+            n += 1
+            if sides in self._sides:
+                continue
+            self._sides.add(sides)
+            region = archive.region
+            for jump, below in zip(archive.jumps, sides, strict=True):
+                region = region.beside(jump, below)
+            if np.all(region.low < region.high):
+                best = self._best
+                self._search(descend, region.clip(z), self._lower_tol, self._rival, region)
+                n = 0 if self._best != best else n
+                yield
+
     def _anywhere(self, *n: int) -> Floats:
         """Uniform points, shape (*n, d)."""
         z = self._rng.uniform(size=(*n, self._archive.d))
-        return np.clip(z, self._archive.low, self._archive.high)
+        return self._archive.region.clip(z)
 
     def _new_starts(self, since: int, goes_on: bool) -> list[Floats]:
         """Points of the last swarm from which no search has begun nearby; the answer before, if it may get better."""
@@ -299,7 +320,7 @@ class Hybrid:
     def _swarm(self, evaluations: int) -> None:
         """Run another swarm, from everywhere."""
         seed, x0 = int(self._rng.integers(2**31)), self._anywhere(N_PARTICLES)
-        box = np.stack([self._archive.low, self._archive.high], axis=1)
+        box = np.stack(self._archive.region, axis=1)
         optimizer = SCB2OOptimizer(box, x0=x0, n_particles=N_PARTICLES, lower_tol=self._lower_tol, random_state=seed)
         while evaluations >= N_PARTICLES and not optimizer.stop():
             optimizer.tell(*self._at(optimizer.ask()))

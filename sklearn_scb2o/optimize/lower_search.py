@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from scipy.optimize import Bounds, OptimizeResult
 from scipy.optimize import minimize as scipy_minimize
 
-from .archive import Archive, Floats
+from .archive import Floats
 from .differences import ForwardDifferences
 
 #: A descent ends where it gains less than this part of all that it gained in an iteration.
@@ -26,12 +25,12 @@ class _Stagnation:
         self._last = value
 
 
-def minimise_lower(differences: ForwardDifferences, archive: Archive, start: Floats, unit: float) -> Floats:
+def minimise_lower(differences: ForwardDifferences, start: Floats, unit: float) -> Floats:
     """The end of L-BFGS-B on L, which is wanted up to about `unit`."""
     first = differences.at(start).lower / unit
     found = scipy_minimize(
         lambda z: differences.at(z).lower / unit, start, jac=lambda z: differences.at(z).slope_lower / unit,
-        method="L-BFGS-B", bounds=Bounds(archive.low, archive.high), callback=_Stagnation(first),
+        method="L-BFGS-B", bounds=Bounds(*differences.region), callback=_Stagnation(first),
         options={"ftol": 0.0, "gtol": 1e-6},
     )  # fmt: skip
-    return np.clip(found.x, archive.low, archive.high)
+    return differences.region.clip(found.x)

@@ -114,8 +114,8 @@ class TrustRegionSearch:
             if not moved and self._merit(best) < self._merit(self._center):
                 self._center, moved = best, True
                 continue
-            low = np.maximum(-1.0, (self._archive.low - self.x) / self._radius)
-            high = np.minimum(1.0, (self._archive.high - self.x) / self._radius)
+            low = np.maximum(-1.0, (self._archive.region.low - self.x) / self._radius)
+            high = np.minimum(1.0, (self._archive.region.high - self.x) / self._radius)
             step, value = minimise_in_box(slope_G + self._mu * slope_L, curve_G + self._mu * curve_L, low, high)
             self._predicted, self._size = -value, float(np.abs(step).max())
             self._predicted_L = float(slope_L @ step + 0.5 * step @ curve_L @ step)
@@ -128,7 +128,7 @@ class TrustRegionSearch:
                 moved = False
                 continue
             self._is_step = True
-            self._asked = np.clip(self.x + self._radius * step, self._archive.low, self._archive.high)[None]
+            self._asked = self._archive.region.clip(self.x + self._radius * step)[None]
             return self._asked
         return None
 
@@ -228,7 +228,7 @@ class TrustRegionSearch:
         points = []
         for direction in directions:
             step = self._radius * direction / np.abs(direction).max()
-            ends = np.clip([self.x + step, self.x - step], self._archive.low, self._archive.high)
+            ends = self._archive.region.clip(np.array([self.x + step, self.x - step]))
             distances = np.abs(ends[:, None] - avoided).max(axis=2).min(axis=1)
             points.append(ends[np.argmax(distances)])
         return np.array(points).reshape(-1, d)

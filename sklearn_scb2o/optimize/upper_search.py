@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .archive import Archive, Floats
+from .archive import Archive, Floats, Jump
 from .differences import STAND_IN, CentralDifferences, ForwardDifferences, Function
+from .jumps import find_jump, meets_jump
 from .lower_search import minimise_lower
 from .violation import CuttingPlanes, Point, SecantModel, Step, ViolationModel, violation
 
@@ -31,6 +32,8 @@ WRONG, CURVATURES = 0.3, 12
 GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
 #: A violation is given up for the next one, or the search, where so many steps brought no lower G.
 STALLED = 20
+#: So many steps are looked at for a jump of G.
+TRIES = 5
 #: Where an answer is refined: the violation, in units of that of a usual point, the radius of the first region, and the
 #: number of steps beside 2 d.
 REFINED, NEARBY, REFINING = 1e-9, 1e-5, 30
@@ -72,6 +75,7 @@ class UpperSearch:
         self._models: list[ViolationModel] = [self._planes, self._secant]
         self._radius, self._steps = radius, steps
         self._allow(allowed)
+        self._tries = TRIES
         self._measured: Point | None = None  # where second differences were taken last
 
     def run(self) -> None:
@@ -139,7 +143,7 @@ class UpperSearch:
         """How far the next step may go; sets the steps of the differences, too."""
         if self._allowed < np.inf and self._planes.steepest > 0.0:
             self._differences.look_close(self._allowed / self._planes.steepest)
-        return self._archive.room(self._center.z, self._radius)
+        return self._differences.region.room(self._center.z, self._radius)
 
     def _is_good_enough(self, step: Step) -> bool:
         """Whether the point keeps to the violation allowed, and steps gain next to nothing at the same one."""
@@ -154,13 +158,26 @@ class UpperSearch:
         rival = violation(self._rival[0], self._lowest)
         return keeps and self._center.upper >= self._rival[1] and rival <= NEARLY * self._final
 
+    def _jumps_before(self, new: Point) -> list[Jump]:
+        """Jumps of G on the way to a point, if what G does there tells of one."""
+        differences, archive, z = self._differences, self._archive, self._center.z
+        if not meets_jump(self._center, new):
+            return []
+        known = [jump for jump in archive.jumps if jump.is_below(z) != jump.is_below(new.z)]
+        if known or not self._tries:
+            return known
+        self._tries -= 1
+        jump = find_jump(differences.function, differences.region, self._center, new)
+        archive.jumps.extend([] if jump is None else [jump])
+        return [] if jump is None else [jump]
+
     def _may_measure(self) -> bool:
         """Whether second differences have not been taken here, and would not be too many."""
         return self._measured is not self._center and self._archive.d <= CURVATURES
 
     def _lower_L(self) -> bool:
         """Whether L can still be lowered, so that the violation was taken for less than it is."""
-        minimise_lower(self._differences, self._archive, self._center.z, (UNIT * self._final) ** 2)
+        minimise_lower(self._differences, self._center.z, (UNIT * self._final) ** 2)
         lowest = float(self._archive.lower.min())
         self._now = violation(self._center.lower, lowest)
         return violation(self._lowest, lowest) > 0.5 * self._final
@@ -174,7 +191,7 @@ class UpperSearch:
     def _try(self, proposal: Proposal) -> None:
         """Evaluate the end of a step, learn from it, and go there if it is better."""
         center, (step, weight, promised, _) = self._center, proposal
-        new = self._differences.at(np.clip(center.z + step.step, self._archive.low, self._archive.high))
+        new = self._differences.at(self._differences.region.clip(center.z + step.step))
         if max(new.lower, abs(new.upper)) >= STAND_IN:
             self._radius = FAILED * step.size
             return
@@ -188,10 +205,14 @@ class UpperSearch:
         reached = center.upper - new.upper + weight * (self._excess(self._now) - self._excess(after))
         for model in self._models:
             model.learn(new, step.multiplier, after - max(step.violation, self._allowed))
+        jumps = self._jumps_before(new)
         if reached >= 0.1 * promised - self._noise:
             self._center = new
             if reached > 0.7 * promised and step.size > 0.9 * self._radius:
                 self._radius = min(GROWTH * self._radius, LARGEST)
+        elif jumps and new.upper > center.upper:  # from now on steps stay on this side
+            for jump in jumps:
+                self._differences.region = self._differences.region.beside(jump, jump.is_below(center.z))
         elif self._may_measure() and min(model.error for model in self._models) > WRONG:
             self._measured = center
             self._secant.be_told(*self._differences.curvatures(center))
@@ -221,7 +242,7 @@ class Refinement(UpperSearch):
     _exact = 1e-16
 
     def __init__(self, function: Function, archive: Archive, start: Floats, lower_tol: float) -> None:
-        differences = CentralDifferences(function, archive)
+        differences = CentralDifferences(function, archive.region)
         final = final_violation(archive, lower_tol, REFINED, abs(float(archive.lower.min())))
         super().__init__(
             differences, archive, differences.at(start), final,

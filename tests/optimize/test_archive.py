@@ -44,24 +44,24 @@ def test_what_was_seen_goes_on_from_its_state():
 def test_the_box_has_width_one():
     known = archive([[-3.0, 5.0], [0.0, 3.0]])
     np.testing.assert_array_equal(known.z, [[0, 1], [0.5, 0.5]])
-    np.testing.assert_array_equal([known.low, known.high], [[0, 0], [1, 1]])
+    np.testing.assert_array_equal([known.region.low, known.region.high], [[0, 0], [1, 1]])
 
 
 def test_without_bounds_the_unit_is_the_spread_of_the_points():
     known = archive([[1.0, 7.0], [5.0, 7.0]], Bounds([-np.inf, 0.0], [np.inf, np.inf]))
     np.testing.assert_array_equal(known.z, [[0, 1], [1, 1]])
-    np.testing.assert_array_equal([known.low, known.high], [[-np.inf, 0], [np.inf, np.inf]])
+    np.testing.assert_array_equal([known.region.low, known.region.high], [[-np.inf, 0], [np.inf, np.inf]])
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_steps_of_differences_turn_where_so_many_leave_the_box(sign):
     known, z = archive([[0.0, 3.0]]), 0.5 + sign * np.array([0.35, 0.25])
-    np.testing.assert_array_equal(known.steps_inside(z, sign * 0.1), [sign * 0.1, sign * 0.1])
-    np.testing.assert_array_equal(known.steps_inside(z, sign * 0.1, 2), [-sign * 0.1, sign * 0.1])
+    np.testing.assert_array_equal(known.region.steps_inside(z, sign * 0.1), [sign * 0.1, sign * 0.1])
+    np.testing.assert_array_equal(known.region.steps_inside(z, sign * 0.1, 2), [-sign * 0.1, sign * 0.1])
 
 
 def test_room_for_steps_ends_at_the_radius_or_with_the_box():
-    low, high = archive([[0.0, 3.0]]).room(np.array([0.05, 0.98]), 0.1)
+    low, high = archive([[0.0, 3.0]]).region.room(np.array([0.05, 0.98]), 0.1)
     np.testing.assert_allclose([low, high], [[-0.05, -0.1], [0.1, 0.02]], atol=1e-15)
 
 
@@ -99,7 +99,7 @@ limits = st.floats(-1e6, 1e6).flatmap(lambda low: st.tuples(st.just(low), st.flo
 def test_points_of_the_box_stay_inside_to_the_last_bit(limits, parts, first):
     low, high = limits
     known = archive([[min(low + first * (high - low), high)]], Bounds([low], [high]))
-    ends = [[known.low[0]], [known.high[0]]] if known.d else []
+    ends = [[known.region.low[0]], [known.region.high[0]]] if known.d else []
     x = known.unscaled(np.array([*([part] for part in parts), *ends]) if known.d else np.empty((3, 0)))
     assert np.all((x >= low) & (x <= high))
 

@@ -64,7 +64,7 @@ def test_second_differences_are_the_curvatures(start):
     A, B = np.random.default_rng(0).standard_normal((2, 3, 3))
     f = Counted(lambda z: (np.einsum("...i,ij,...j", z, A, z) + z[..., 0], np.einsum("...i,ij,...j", z, B, z) - 3.0))
     z = np.array([start])
-    differences = ForwardDifferences(f, unit_box(z, *f(z)))
+    differences = ForwardDifferences(f, unit_box(z, *f(z)).region)
     point = differences.at(z[0])
     known = f.n
     curvatures = differences.curvatures(point)
@@ -77,7 +77,7 @@ def test_second_differences_are_zero_where_there_is_only_rounding_or_no_value():
         return 1e3 + z @ np.array([1.0, -2.0]), np.where(z[..., 1] > 0.5, np.inf, z[..., 0] ** 2)
 
     z = np.array([[0.3, 0.5 - 1e-6]])
-    differences = ForwardDifferences(plane, unit_box(z, *plane(z)))
+    differences = ForwardDifferences(plane, unit_box(z, *plane(z)).region)
     lower, upper = differences.curvatures(differences.at(z[0]))
     assert not lower.any()
     np.testing.assert_allclose(upper, [[2.0, 0.0], [0.0, 0.0]], atol=0.02)
@@ -184,7 +184,7 @@ def test_central_differences_of_a_quadratic_are_exact_but_for_rounding(start):
         seen.append(z)
         return np.sum((z - 0.3) ** 2, axis=-1), np.prod(z[..., :2], axis=-1)
 
-    point = CentralDifferences(f, unit_box(np.full((1, 3), 0.5), *f(np.full((1, 3), 0.5)))).at(start)
+    point = CentralDifferences(f, unit_box(np.full((1, 3), 0.5), *f(np.full((1, 3), 0.5))).region).at(start)
     np.testing.assert_allclose(point.slope_lower, 2.0 * (start - 0.3), atol=1e-7)
     np.testing.assert_allclose(point.slope_upper, [start[1], start[0], 0.0], atol=1e-7)
     assert np.min(np.vstack(seen)) >= 0.0

@@ -114,7 +114,7 @@ def test_quadratic_functions_are_known_exactly_also_where_the_box_ends(center):
     A = rng.standard_normal((D, D))
     curvature, z = A @ A.T, np.full(D, center)
     box = Box(lambda z: (0.5 * np.sum(z @ curvature * z, axis=-1), np.sum(z**2, axis=-1)))
-    wide = two_sided(box, box.archive, z, np.linspace(0.1, 0.6, D))
+    wide = two_sided(box, box.archive.region, z, np.linspace(0.1, 0.6, D))
     assert wide.point.slope_lower == pytest.approx(curvature @ z, abs=1e-9)
     assert wide.point.slope_upper == pytest.approx(2.0 * z, abs=1e-9)
     assert wide.curvature_upper == pytest.approx(np.full(D, 2.0))

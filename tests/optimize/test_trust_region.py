@@ -254,7 +254,7 @@ def test_every_point_lies_in_the_box_to_the_last_bit(ends):
 
     archive = known_at(np.full(3, ends[0]), f, bounds)
     _, asked = run(archive, lambda z: f(archive.unscaled(z)))
-    assert np.all((asked >= archive.low) & (asked <= archive.high))
+    assert np.all((asked >= archive.region.low) & (asked <= archive.region.high))
     assert archive.z[np.argmin(archive.lower)] == pytest.approx(1.0)
 
 
