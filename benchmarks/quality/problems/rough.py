@@ -106,7 +106,7 @@ def upper_jump(d: int, seed: int) -> QualityProblem:
 
 
 def tariffs(d: int, n_planes: int, n_fees: int, seed: int) -> QualityProblem:
-    """A linear cost and fees that are due above thresholds of some coordinates, on a section of the sphere.
+    """A linear cost, with fees and other rates above thresholds of some coordinates, on a section of the sphere.
 
     The lowest cost is one of: each coordinate with a fee below its threshold, at it, or above it.
     """
@@ -114,16 +114,21 @@ def tariffs(d: int, n_planes: int, n_fees: int, seed: int) -> QualityProblem:
     planes, levels, gain = rotation(d, rng)[:n_planes], rng.uniform(-0.2, 0.2, n_planes), rotation(d, rng)[0]
     best = next(ends_of_section(planes, levels, gain))
     thresholds = best[:n_fees] - rng.uniform(0.1, 0.3, n_fees)
-    fees = rng.uniform(0.5, 2.0, n_fees) * 0.1
+    fees, rates = rng.uniform(0.05, 0.2, n_fees), rng.uniform(-0.1, 0.3, n_fees)
 
     def upper(x: Floats) -> Floats:
-        return 2.0 - x @ gain + (x[..., :n_fees] > thresholds + 1e-9) @ fees
+        above = x[..., :n_fees] - thresholds
+        return 2.0 - x @ gain + np.sum((above > 1e-9) * (fees + rates * above), axis=-1)
 
     candidates = [
         x
         for places in itertools.product((-1, 0, 1), repeat=n_fees)
-        for at in [np.flatnonzero(np.equal(places, 0))]
-        for x in ends_of_section(np.vstack([planes, np.eye(d)[at]]), np.append(levels, thresholds[at]), gain)
+        for at, above in [(np.flatnonzero(np.equal(places, place)) for place in (0, 1))]
+        for x in ends_of_section(
+            np.vstack([planes, np.eye(d)[at]]),
+            np.append(levels, thresholds[at]),
+            gain - rates[above] @ np.eye(d)[above],
+        )
         if all(place * (x[i] - thresholds[i]) > 0 for i, place in enumerate(places) if place)
     ]
     x_opt = min(candidates, key=upper)
