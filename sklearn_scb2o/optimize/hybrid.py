@@ -59,9 +59,10 @@ class Hybrid:
 
     Where the objectives look smooth, searches by differences (`descend`) and with models (`TrustRegionSearch`) take
     turns, and begin where none has begun before: at the good points of the last swarm and then anywhere, until they had
-    as many evaluations as it; after them, searches that are more exact go on from the answer (`go_on`). Elsewhere they
-    are all with models, from the best points again and again. Where searches by differences are long and there are many
-    variables, swarms take turns with averages of G (`graduate`), whichever led to a better answer going on.
+    as many evaluations as it; after them, one searches on the other side of each jump of G that was met, and ones that
+    are more exact go on from the answer (`go_on`). Elsewhere they are all with models, from the best points again and
+    again. Where searches by differences are long and there are many variables, swarms take turns with averages of G
+    (`graduate`), whichever led to a better answer going on.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ class Hybrid:
             return
         least = 0
         if since:
-            starts, least = self._new_starts(since, not waiting), len(self._archive.z) - since
+            starts, least = self._new_starts(since), len(self._archive.z) - since
         few, finished, begun = self._archive.d <= MODELS, self._best, len(self._archive.z)
         for n, start in enumerate(self._starts(starts, least)):
             if 0 < n < STARTS if few else waiting % 2:
@@ -183,9 +184,6 @@ class Hybrid:
             else:
                 self._by_differences(start)
                 finished = self._best
-                if few and not n:
-                    yield
-                    self._by_models(self._archive.z[finished])
             yield
         if self._best != finished:
             self._by_differences(self._archive.z[self._best])
@@ -196,14 +194,12 @@ class Hybrid:
     def _starts(self, first: list[Floats], least: int) -> Iterator[Floats]:
         """Where searches begin: at some points, then anywhere, until so many evaluations are made, or too many."""
         begun, most = len(self._archive.z), ROUND_SHARE * self._left
-        self._searched.extend(first)
         for n in range(MOST_STARTS):
             used = len(self._archive.z) - begun
-            if (n >= len(first) and used >= least) or used > most:
+            if used > most or (n >= len(first) and used >= least):
                 return
-            if n >= len(first):
-                self._searched.append(self._anywhere())
-            yield first[n] if n < len(first) else self._searched[-1]
+            self._searched.append(first[n] if n < len(first) else self._anywhere())
+            yield self._searched[-1]
 
     def _go_on(self, evaluations: int) -> Iterator[None]:
         """Searches from the answer while it moves, until they had so many evaluations."""
@@ -243,11 +239,9 @@ class Hybrid:
         z = self._rng.uniform(size=(*n, self._archive.d))
         return self._archive.region.clip(z)
 
-    def _new_starts(self, since: int, goes_on: bool) -> list[Floats]:
-        """Points of the last swarm from which no search has begun nearby; the answer before, if it may get better."""
-        best = self._archive.z[self._best].copy()
-        new = self._archive.apart(STARTS, APART, since, (*self._searched, best))
-        return [best, *new][:STARTS] if goes_on or not new else new
+    def _new_starts(self, since: int) -> list[Floats]:
+        """Points of the last swarm from which no search has begun nearby."""
+        return self._archive.apart(STARTS, APART, since, (*self._searched, self._archive.z[self._best]))
 
     @property
     def _n_averaged(self) -> int:

@@ -30,8 +30,8 @@ def find_jump(function: Function, region: Region, near: Point, far: Point) -> Ju
     """Where G jumps between two points, if it does so where one coordinate passes a value.
 
     The jump is found by halving the line from `near` to `far`; then points a little further in one coordinate each tell
-    which one it is, and one that is further in all others that it is that one alone. About 30 + d evaluations; fewer
-    where G is steep but does not jump.
+    which one it is, and two that differ in all others that it is that one alone. About 30 + d evaluations, fewer where
+    there is no jump.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def find_jump(function: Function, region: Region, near: Point, far: Point) -> Ju
     if len(found) != 1:
         return None
     i = int(found[0])
-    others = before + FAR * np.sign(step)
-    others[i] = before[i]
-    if abs(float(rise(region.clip(others)[None])[0]) - low) > 0.5:
+    aside = FAR * np.linspace(0.5, 1.0, len(step))
+    aside[i] = 0.0
+    if np.any(np.abs(rise(region.clip(np.stack([before + aside, before - aside]))) - low) > 0.5):
         return None
     return Jump(i, float(before[i]))

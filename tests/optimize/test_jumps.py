@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from optimize_cases import Counted
+from scipy.optimize import Bounds
+
+from sklearn_scb2o import minimize
+from sklearn_scb2o.optimize.archive import MARGIN, Archive, Jump, Region
+from sklearn_scb2o.optimize.descent import descend
+from sklearn_scb2o.optimize.jumps import NEAR, find_jump, meets_jump
+from sklearn_scb2o.optimize.violation import Point
+
+BOX = Region(np.zeros(3), np.ones(3))
+GAIN = np.array([0.8, 0.5, -0.2])
+
+
+def stepped(place, height, rate=0.0, coordinate=0):
+    """A linear cost, and a fee and another rate where a coordinate passes a value."""
+
+    def f(z):
+        above = z[..., coordinate] - place
+        return np.zeros(z.shape[:-1]), 2.0 - z @ GAIN + (above > 0) * (height + rate * above)
+
+    return f
+
+
+def point(f, z, slope=None):
+    """With slopes that are exact but for jumps."""
+    z = np.asarray(z, dtype=float)
+    if slope is None:
+        slope = [(f(z + e)[1] - f(z - e)[1]) / 2e-7 for e in 1e-7 * np.eye(3)]
+    lower, upper = f(z)
+    return Point(z, float(lower), float(upper), np.zeros(3), np.asarray(slope))
+
+
+@pytest.mark.parametrize("place", [0.3011, 0.555])
+@pytest.mark.parametrize("coordinate", [0, 2])
+@pytest.mark.parametrize(("height", "rate"), [(0.4, 0.1), (-0.4, 0.1), (1e-4, 0.0)])
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_jump_is_found_where_a_coordinate_passes_a_value(place, coordinate, height, rate, way):
+    f = Counted(stepped(place, height, rate, coordinate))
+    near, far = [point(f, z) for z in ([0.1, 0.2, 0.25], [0.7, 0.6, 0.8])][::way]
+    known = f.n
+    found = find_jump(f, BOX, near, far)
+    assert found.coordinate == coordinate
+    assert abs(found.value - place) < 2.0 * NEAR
+    assert f.n - known < 40
+
+
+def test_a_step_over_a_jump_is_told_from_one_along_a_curve():
+    f = stepped(0.5, 0.2, 0.3)
+    assert meets_jump(point(f, [0.45, 0.4, 0.5]), point(f, [0.55, 0.5, 0.4]))
+    assert not meets_jump(point(f, [0.25, 0.4, 0.5]), point(f, [0.45, 0.5, 0.4]))
+
+    def curved(z):
+        return np.zeros(z.shape[:-1]), np.exp(3.0 * z.sum(axis=-1)) + np.sin(9.0 * z[..., 0])
+
+    assert not meets_jump(point(curved, [0.3, 0.4, 0.5]), point(curved, [0.4, 0.5, 0.4]))
+
+
+@pytest.mark.parametrize("steep", [
+    lambda z: np.tanh(20.0 * (z[..., 0] - 0.4)),
+    lambda z: (z[..., 0] - 0.4) ** 3,
+    lambda z: np.sin(40.0 * z[..., 1]),
+], ids=["tanh", "cubic", "waves"])  # fmt: skip
+def test_where_G_is_only_steep_there_is_no_jump(steep):
+    f = Counted(lambda z: (np.zeros(z.shape[:-1]), steep(z)))
+    near, far = point(f, [0.1, 0.2, 0.2]), point(f, [0.7, 0.6, 0.8])
+    known = f.n
+    assert find_jump(f, BOX, near, far) is None
+    assert f.n - known < 12
+
+
+@pytest.mark.parametrize("normal", [[1.0, 1.0, 0.0], [1.0, 0.2, -0.3], [1.0, 1e-3, 0.0]])
+def test_a_jump_that_depends_on_several_coordinates_is_not_taken_for_one_of_one(normal):
+    def f(z):
+        return np.zeros(z.shape[:-1]), 1.0 * (z @ np.array(normal) > 0.5)
+
+    zero = np.zeros(3)
+    assert find_jump(f, BOX, point(f, [0.1, 0.2, 0.5], zero), point(f, [0.9, 0.7, 0.6], zero)) is None
+
+
+def test_a_region_beside_a_jump_ends_a_little_before_it():
+    jump = Jump(1, 0.4)
+    below, above = (BOX.beside(jump, side) for side in (True, False))
+    np.testing.assert_allclose(below, [[0, 0, 0], [1, 0.4 - MARGIN, 1]])
+    np.testing.assert_allclose(above, [[0, 0.4 + MARGIN, 0], [1, 1, 1]])
+    assert jump.is_below(below.high)
+    assert not jump.is_below(above.low)
+
+
+def section(x):
+    """The unit sphere."""
+    return (np.sum(x * x, axis=-1) - 1.0) ** 2
+
+
+def edge(threshold, gain):
+    """The point of the unit sphere furthest along `gain` whose first coordinate is at a threshold."""
+    rest = np.append(0.0, gain[1:])
+    return np.append(threshold, np.sqrt(1.0 - threshold**2) * rest[1:] / np.linalg.norm(rest))
+
+
+def test_a_search_goes_along_a_jump_that_it_does_not_pass():
+    gain, threshold = np.array([0.6, 0.5, -0.4, 0.3]), 0.25
+
+    def f(z):
+        x = 6.0 * z - 3.0
+        return section(x), 2.0 - x @ gain + 0.5 * (x[..., 0] > threshold)
+
+    known = np.random.default_rng(0).uniform(size=(20, 4))
+    archive = Archive(Bounds(np.zeros(4), np.ones(4)), known, *f(known))
+
+    def evaluate(z):
+        values = f(z)
+        archive.add(z, *values)
+        return values
+
+    descend(evaluate, archive, np.array([0.4, 0.6, 0.6, 0.5]), 1e-8)
+    good = np.flatnonzero(archive.lower <= 1e-8)
+    found = 6.0 * archive.z[good[np.argmin(archive.upper[good])]] - 3.0
+    np.testing.assert_allclose(found, edge(threshold, gain), atol=1e-3)
+    assert [jump.coordinate for jump in archive.jumps] == [0]
+    np.testing.assert_allclose(archive.jumps[0].value, (threshold + 3.0) / 6.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("fee", [0.3, 0.02])  # that is not worth it, and that is
+@pytest.mark.parametrize("seed", range(3))
+def test_both_sides_of_a_jump_are_looked_at(fee, seed):
+    gain, threshold = np.array([0.6, 0.5, -0.4, 0.3, 0.1, -0.2]), 0.4
+    gain /= np.linalg.norm(gain)
+
+    def both(x):
+        return section(x), 2.0 - x @ gain + fee * (x[..., 0] > threshold)
+
+    result = minimize(
+        both, bounds=[(-3.0, 3.0)] * 6, vectorized=True, local_search=True, lower_tol=1e-8, max_evals=3000,
+        random_state=seed,
+    )  # fmt: skip
+    x = gain if fee == 0.02 else edge(threshold, gain)
+    np.testing.assert_allclose(result.x, x, atol=5e-3)
