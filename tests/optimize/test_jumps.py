@@ -6,6 +6,7 @@ from scipy.optimize import Bounds
 from sklearn_scb2o import minimize
 from sklearn_scb2o.optimize.archive import MARGIN, Archive, Jump, Region
 from sklearn_scb2o.optimize.descent import descend
+from sklearn_scb2o.optimize.hybrid import Hybrid
 from sklearn_scb2o.optimize.jumps import NEAR, find_jump, meets_jump
 from sklearn_scb2o.optimize.violation import Point
 
@@ -122,9 +123,32 @@ def test_a_search_goes_along_a_jump_that_it_does_not_pass():
     np.testing.assert_allclose(archive.jumps[0].value, (threshold + 3.0) / 6.0, atol=1e-8)
 
 
+@pytest.mark.parametrize("below", [True, False])
+def test_from_the_answer_the_other_side_of_a_jump_is_searched_once(below):
+    gain, threshold = np.array([0.6, 0.5, -0.4, 0.3]), 0.4
+    gain /= np.linalg.norm(gain)
+    beyond, fee = gain, 0.02 if below else 0.3  # worth it, or not
+    known = np.random.default_rng(0).uniform(-3.0, 3.0, (50, 4))
+
+    def both(x):
+        return section(x), 2.0 - x @ gain + fee * (x[..., 0] > threshold)
+
+    f = Counted(both)
+    start, end = (edge(threshold, gain), beyond) if below else (beyond, edge(threshold, gain))
+    archive = Archive(Bounds(np.full(4, -3.0), np.full(4, 3.0)), known, *both(known))
+    hybrid = Hybrid(f, archive, (*map(float, both(start)), start), 5000, 1e-8, 0)
+    assert not list(hybrid._other_sides())
+    archive.jumps.append(Jump(0, (threshold + 3.0) / 6.0))
+    assert len(list(hybrid._other_sides())) == 2  # there, and back
+    np.testing.assert_allclose(hybrid.answer[2], end, atol=1e-3)
+    asked = f.n
+    assert not list(hybrid._other_sides())
+    assert f.n == asked
+
+
 @pytest.mark.parametrize("fee", [0.3, 0.02])  # that is not worth it, and that is
 @pytest.mark.parametrize("seed", range(3))
-def test_both_sides_of_a_jump_are_looked_at(fee, seed):
+def test_a_fee_is_paid_where_it_is_worth_it(fee, seed):
     gain, threshold = np.array([0.6, 0.5, -0.4, 0.3, 0.1, -0.2]), 0.4
     gain /= np.linalg.norm(gain)
 
