@@ -54,14 +54,8 @@ def go_on(function: Function, archive: Archive, start: Floats, lower_tol: float,
 
     Parameters
     ----------
-    function : callable
-        Evaluates L and G, and adds them to the archive. What it raises ends the search.
-    archive : Archive
-        Known points.
-    start : array of shape (d,)
-        Where to begin.
-    lower_tol : float
-        L may exceed its minimum by this; 0: it shall be as low as can be told.
+    function, archive, start, lower_tol
+        As of `descend`.
     part : float
         The violation allowed at first, in units of that of a usual point.
     """

@@ -11,7 +11,7 @@ from .violation import Point
 #: A step met a jump if the slopes at its ends leave more than this part of the change of G unexplained, and their own
 #: change is less than a part of what they leave.
 UNEXPLAINED, CURVED = 0.05, 0.5
-#: A jump is where the halves of ever shorter lines have this part of it.
+#: It is a jump if ever shorter parts of the step have at least this part of the change.
 KEPT = 0.7
 #: How near to each other two points on both sides are, and over which distance the jump is to depend on one coordinate,
 #: in widths of the box.

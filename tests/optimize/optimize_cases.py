@@ -83,3 +83,14 @@ CUTS = {
     "new": lambda opt: None,
     "first batch": lambda opt: opt.ask(),
 }
+
+
+def adding(f, archive):
+    """The function, whose values go to the archive."""
+
+    def evaluate(z):
+        values = f(z)
+        archive.add(z, *values)
+        return values
+
+    return evaluate

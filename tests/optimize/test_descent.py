@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from optimize_cases import Counted
+from optimize_cases import Counted, adding
 from scipy.optimize import Bounds
 
 from sklearn_scb2o.optimize import upper_search
@@ -208,12 +208,7 @@ def test_going_on_leads_along_the_minimisers_of_L_to_the_answer(d, part):
     end = 0.5 + 0.3 * away / np.linalg.norm(away)
     archive.add(end[None], np.zeros(1), circle(end)[1][None])
 
-    def evaluate(z):
-        values = circle(z)
-        archive.add(z, *values)
-        return values
-
-    go_on(evaluate, archive, end, 0.0, part)
+    go_on(adding(circle, archive), archive, end, 0.0, part)
     np.testing.assert_allclose(best(archive, 1e-14), solution(d), atol=1e-4)
     assert len(archive.z) < 50 + (AGAIN_STEPS + 20) * (2 * d + 1)
 
@@ -222,12 +217,7 @@ def test_going_on_finds_a_lower_L_first():
     known = np.random.default_rng(0).uniform(size=(50, 3))
     archive = unit_box(known, *circle(known))
 
-    def evaluate(z):
-        values = circle(z)
-        archive.add(z, *values)
-        return values
-
-    go_on(evaluate, archive, solution(3) + 0.01, 0.0, 1e-3)
+    go_on(adding(circle, archive), archive, solution(3) + 0.01, 0.0, 1e-3)
     np.testing.assert_allclose(best(archive, 1e-14), solution(3), atol=1e-5)
 
 
@@ -240,12 +230,7 @@ def test_a_refinement_goes_from_near_the_answer_to_it(d, seed):
     archive = unit_box(known, *circle(known))
     archive.add(solution(d)[None], np.zeros(1), circle(solution(d))[1][None])
 
-    def evaluate(z):
-        values = circle(z)
-        archive.add(z, *values)
-        return values
-
-    search = Refinement(evaluate, archive, start, 0.0)
+    search = Refinement(adding(circle, archive), archive, start, 0.0)
     search.run()
     lower, upper, z = search.answer
     np.testing.assert_allclose([lower, upper], circle(z), rtol=1e-6)

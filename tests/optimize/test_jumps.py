@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from optimize_cases import Counted
+from optimize_cases import Counted, adding
 from scipy.optimize import Bounds
 
 from sklearn_scb2o import minimize
@@ -110,12 +110,7 @@ def test_a_search_goes_along_a_jump_that_it_does_not_pass():
     known = np.random.default_rng(0).uniform(size=(20, 4))
     archive = Archive(Bounds(np.zeros(4), np.ones(4)), known, *f(known))
 
-    def evaluate(z):
-        values = f(z)
-        archive.add(z, *values)
-        return values
-
-    descend(evaluate, archive, np.array([0.4, 0.6, 0.6, 0.5]), 1e-8)
+    descend(adding(f, archive), archive, np.array([0.4, 0.6, 0.6, 0.5]), 1e-8)
     good = np.flatnonzero(archive.lower <= 1e-8)
     found = 6.0 * archive.z[good[np.argmin(archive.upper[good])]] - 3.0
     np.testing.assert_allclose(found, edge(threshold, gain), atol=1e-3)
