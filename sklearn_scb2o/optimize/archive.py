@@ -61,6 +61,10 @@ class Region(NamedTuple):
             low[jump.coordinate] = max(low[jump.coordinate], jump.value + MARGIN)
         return Region(low, high)
 
+    def with_point(self, z: Floats) -> Region:
+        """The region, widened up to a point of shape (d,)."""
+        return Region(np.minimum(self.low, z), np.maximum(self.high, z))
+
 
 class Seen:
     """Points with their values, in order, as a run goes on."""

@@ -168,8 +168,9 @@ class UpperSearch:
             return known
         self._tries -= 1
         jump = find_jump(differences.function, differences.region, self._center, new)
-        archive.jumps.extend([] if jump is None else [jump])
-        return [] if jump is None else [jump]
+        found = [] if jump is None else [jump]
+        archive.jumps.extend(found)
+        return found
 
     def _may_measure(self) -> bool:
         """Whether second differences have not been taken here, and would not be too many."""
@@ -211,8 +212,10 @@ class UpperSearch:
             if reached > 0.7 * promised and step.size > 0.9 * self._radius:
                 self._radius = min(GROWTH * self._radius, LARGEST)
         elif jumps and new.upper > center.upper:  # from now on steps stay on this side
+            region = self._differences.region
             for jump in jumps:
-                self._differences.region = self._differences.region.beside(jump, jump.is_below(center.z))
+                region = region.beside(jump, jump.is_below(center.z))
+            self._differences.region = region.with_point(center.z)
         elif self._may_measure() and min(model.error for model in self._models) > WRONG:
             self._measured = center
             self._secant.be_told(*self._differences.curvatures(center))

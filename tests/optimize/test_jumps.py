@@ -89,6 +89,14 @@ def test_a_region_beside_a_jump_ends_a_little_before_it():
     assert not jump.is_below(above.low)
 
 
+def test_a_region_beside_a_jump_can_hold_a_point_that_is_nearer_to_it():
+    z = np.array([0.5, 0.4 - 0.1 * MARGIN, 0.5])
+    region = BOX.beside(Jump(1, 0.4), True).with_point(z)
+    np.testing.assert_array_equal(region, [BOX.low, [1, z[1], 1]])
+    least, most = region.room(z, 1e-7)
+    assert np.all((least <= 0) & (most >= 0))
+
+
 def section(x):
     """The unit sphere."""
     return (np.sum(x * x, axis=-1) - 1.0) ** 2
