@@ -1,4 +1,4 @@
-"""Moving a population: on NumPy block by block, in place.
+"""Moving a population: on NumPy block by block, in place, by several threads where it is large.
 
 On CuPy a kernel does it in one pass; on other libraries it is done by the array functions, which give new arrays.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -19,10 +19,15 @@ from ..exceptions import SCB2OWarning
 from ..particles import apply_boundary, euler_maruyama_step, fused
 from ..particles.backend import Array, dtype_name, overflow_is_infinity, row_sum, row_total, scale_rows
 from ..particles.dynamics import diffusion_size
+from .blocks import Share, shares_of
 from .box import Box, horizon
 from .normals import fill_with_normals
-from .streams import CHUNK, CupyStreams, NumpyStreams, Streams, rows_per_stream
+from .streams import CHUNK, CupyStreams, NumpyStreams, Streams
+from .threads import map_in_threads
 
+Generators = Sequence[Sequence[np.random.Generator]]  # of each run, one for each `rows_per_stream` rows
+
+_THREADED = 400_000  # numbers of a run from which on several threads move it, if of more than _NARROW coordinates
 _NARROW = 4  # coordinates up to which their sums of squares take less time than squares and sums
 _WIDE = 512  # coordinates from which on broadcasting along the particles costs nothing
 _SMALL = 2048  # numbers up to which treating all takes no longer than picking some out
@@ -39,17 +44,6 @@ class Step(NamedTuple):
     cap: float | None
     floor: float | None
     boundary: str
-
-
-class Block(NamedTuple):
-    """A piece of a population that is moved at a time: whole runs, or the rows of one run that share a stream.
-
-    Few calls, of arrays that are in the cache when the next call needs them.
-    """
-
-    runs: slice
-    rows: slice
-    stream: int
 
 
 def move(
@@ -121,20 +115,41 @@ def _move_in_place(
         if user is not None:
             np.multiply(y, scale[:, :n], out=user)
         return sums
+    shares = shares_of(*y.shape)
+    if len(y) == 1:
+        target = _as_rows(target, shares[0][0].n)
+    work = partial(
+        _move_share, y=y, target=target, generators=streams.generators, low=low, high=high, step=step, scale=scale,
+        user=user,
+    )  # fmt: skip
     sums = Moments(np.zeros(m.shape, y.dtype), np.zeros(m.shape, y.dtype))
-    generators, before = streams.generators, None
-    for runs, rows, stream in _blocks(*y.shape):
-        x = y[runs, rows, :]
-        n_runs, n, _ = x.shape
-        if runs != before:  # the first block of these runs is the longest
-            points, before = _as_rows(target[runs, :, :], n), runs
-        normals = np.empty_like(x) if user is None else user[runs, rows, :]
-        fill_with_normals([run[stream] for run in generators[runs]], normals.reshape(n_runs, -1))
-        parts = _step_in_place(x, points[:, :n], normals, low[:, :n], high[:, :n], step)
+    is_threaded = y[0].size >= _THREADED and y.shape[2] > _NARROW
+    # added in the order of the shares, so that rounding does not depend on the number of threads
+    for share, parts in zip(shares, (map_in_threads if is_threaded else map)(work, shares), strict=True):
         for total, part in zip(sums, parts, strict=True):
-            total[runs, :] += part
+            total[share[0].runs, :] += part
+    return sums
+
+
+def _move_share(
+    share: Share, y: Array, target: Array, generators: Generators, low: Array, high: Array, step: Step, scale: Array,
+    user: Array | None,
+) -> Moments:  # fmt: skip
+    """Move blocks of the same runs one after the other; the sum of their moments."""
+    runs, d = share[0].runs, y.shape[2]
+    points = target[runs, :, :]
+    if len(y) > 1:
+        points = _as_rows(points, share[0].n)  # the first block has the longest streams
+    sums = Moments(*(np.zeros((len(points), d), y.dtype) for _ in range(2)))
+    for _, rows, of_run, n in share:
+        x = y[runs, rows, :].reshape(-1, n, d)
+        normals = np.empty_like(x) if user is None else user[runs, rows, :].reshape(x.shape)
+        fill_with_normals([rng for run in generators[runs] for rng in run[of_run]], normals.reshape(len(x), -1))
+        parts = _step_in_place(x, points[:, :n], normals, low[:, :n], high[:, :n], step)
         if user is not None:  # while it is in the cache
             np.multiply(x, scale[:, :n], out=normals)
+        for total, part in zip(sums, parts, strict=True):
+            total += part.reshape(len(points), -1, d).sum(axis=1)
     return sums
 
 
@@ -190,13 +205,14 @@ def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) 
             np.minimum(spare, high, out=spare)
         x[...] = spare
         return
-    outside = x < low
-    outside |= x > high
-    (index,) = outside.reshape(-1).nonzero()
-    if len(index):
-        d = x.shape[-1]
-        lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(index % d) for end in (low, high))
-        x.put(index, _into_box(x.take(index), lowest, highest, boundary, np))
+    for part in x if x.size > CHUNK else x[None]:  # of streams one by one, so that this takes little memory
+        outside = part < low
+        outside |= part > high
+        (index,) = outside.reshape(-1).nonzero()
+        if len(index):
+            d = x.shape[-1]
+            lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(index % d) for end in (low, high))
+            part.put(index, _into_box(part.take(index), lowest, highest, boundary, np))
 
 
 def _into_box(x: Array, low: Array, high: Array, boundary: str, xp: ModuleType) -> Array:
@@ -258,20 +274,6 @@ def _spread_of_floats(first: list[float], second: list[float], scale: list[float
         mean = a / n
         total += math.sqrt(max(b / n - mean * mean, 0.0)) * c
     return total / len(scale)
-
-
-@lru_cache(maxsize=8)
-def _blocks(n_runs: int, n: int, d: int) -> list[Block]:
-    """Cut an (R, N, d) array: several whole runs at a time, or of each run the rows of a stream."""
-    if n * d <= CHUNK:
-        step = max(1, CHUNK // (n * d))
-        return [Block(slice(r, min(r + step, n_runs)), slice(0, n), 0) for r in range(0, n_runs, step)]
-    rows = rows_per_stream(d)
-    return [
-        Block(slice(r, r + 1), slice(start, min(start + rows, n)), i)
-        for r in range(n_runs)
-        for i, start in enumerate(range(0, n, rows))
-    ]
 
 
 def first_population(box: Box, streams: Sequence[Sequence[np.random.Generator]], n: int, start: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_PIECE = 28_672  # numbers made at a time: their words stay in the cache, and in memory that the process keeps
+PIECE = 65_536  # numbers made at a time: their words stay in the cache
 _single = np.float32
 _ULP, _HALF_TURN = _single(2.0**-32), _single(math.pi / 2.0**31)
 _HALF, _MINUS_TWO = _single(0.5), _single(-2.0)
@@ -27,14 +27,19 @@ def n_words(n: int) -> int:
 
 def fill_with_normals(generators: Sequence[np.random.Generator], out: NDArray[Any]) -> None:
     """Standard normals in an array (R, n) of float32 or float64: row r is made of the words of generator r."""
-    for start in range(0, out.shape[1], _PIECE):
-        part = out[:, start : start + _PIECE]
-        words = [rng.bit_generator.random_raw(n_words(part.shape[1])) for rng in generators]
-        normals_from_words(np.concatenate(words).reshape(len(words), -1), part)
+    n = out.shape[1]
+    at_a_time = max(1, PIECE // n)
+    for first in range(0, len(generators), at_a_time):
+        some, rows = generators[first : first + at_a_time], out[first : first + at_a_time]
+        for start in range(0, n, PIECE):
+            part = rows[:, start : start + PIECE]
+            words = [rng.bit_generator.random_raw(n_words(part.shape[1])) for rng in some]
+            all_words = words[0] if len(words) == 1 else np.concatenate(words)
+            normals_from_words(all_words.reshape(len(words), -1), part)
 
 
 def normals_from_words(words: NDArray[np.uint64], out: NDArray[Any]) -> None:
-    """Normals of shape (..., n), written to `out`, from words of shape (..., n_words(n))."""
+    """Normals of shape (..., n), written to `out`, from words of shape (..., n_words(n)), which are overwritten."""
     k = words.shape[-1]
     halves = words.view(np.uint32)
     radius, angle = np.empty(words.shape, _single), np.empty(words.shape, _single)
@@ -46,7 +51,7 @@ def normals_from_words(words: NDArray[np.uint64], out: NDArray[Any]) -> None:
     np.sqrt(radius, out=radius)
     np.copyto(angle, halves[..., k:].view(np.int32), casting="unsafe")
     angle *= _HALF_TURN
-    cosine = np.cos(angle)
+    cosine = np.cos(angle, out=halves[..., :k].view(_single))  # memory that is in the cache
     cosine *= radius
     out[..., :k] = cosine
     np.sin(angle, out=angle)

@@ -23,7 +23,7 @@ from .backend import (
     row_sum,
     run_numbers,
 )
-from .long_rows import offset_near, sums_of_long_row
+from .long_rows import offset_near, parted, sums_of_long_row
 from .offset import SHORT, solve_offset, sums_of_rows
 from .selectors import SELECTORS, Selector
 
@@ -111,14 +111,14 @@ def _order_of_long_rows(L: Array, beta: float) -> OrderStatistics:
     rows = L.reshape(-1, L.shape[-1])
     counts = rows.shape[-1] - np.count_nonzero(rows == math.inf, axis=-1)
     ranks = [quantile_rank(beta, int(n)) for n in counts]
-    parted = [np.partition(row, k - 1) for row, k in zip(rows, ranks, strict=True)]
+    in_parts = [parted(row, k) for row, k in zip(rows, ranks, strict=True)]
     ends = [
         (row[:k].min(), row[k - 1], row[k:].min() if k < row.size else math.inf)
-        for row, k in zip(parted, ranks, strict=True)
+        for row, k in zip(in_parts, ranks, strict=True)
     ]
     shape = (*L.shape[:-1], 1)
     first, at, after = (np.array(column, L.dtype).reshape(shape) for column in zip(*ends, strict=True))
-    ordered = (parted[0] if len(parted) == 1 else np.stack(parted)).reshape(L.shape)
+    ordered = (in_parts[0] if len(in_parts) == 1 else np.stack(in_parts)).reshape(L.shape)
     if (counts == rows.shape[-1]).all():
         return OrderStatistics(rows.shape[-1], ranks[0], first, at, after, ordered)
     count, rank = (np.reshape(v, shape).astype(L.dtype) for v in (counts, ranks))

@@ -1,16 +1,20 @@
 """Moving a population in place, block by block, against the array functions; the memory of the points asked."""
 
+from threading import get_ident
+
 import numpy as np
 import pytest
 from optimize_cases import values
 
+from sklearn_scb2o.optimize import motion, threads
 from sklearn_scb2o.optimize.box import make_box
 from sklearn_scb2o.optimize.motion import Step, move
+from sklearn_scb2o.optimize.normals import fill_with_normals
 from sklearn_scb2o.optimize.streams import make_streams
 from sklearn_scb2o.particles import BOUNDARIES, NOISES, apply_boundary, euler_maruyama_step
 
 # one block of few numbers, and of many; blocks of whole runs; blocks of one run; few particles in many dimensions
-SHAPES = [(1, 40, 2), (3, 900, 3), (50, 500, 3), (1, 70_000, 1), (2, 700, 110), (1, 30, 3000)]
+SHAPES = [(1, 40, 2), (3, 900, 3), (50, 500, 3), (1, 70_000, 1), (2, 700, 110), (1, 30, 3000), (1, 400, 1030)]
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
@@ -34,6 +38,26 @@ def test_moved_population_is_that_of_the_array_functions(shape, boundary, is_cub
     z = expected - m[:, None]
     np.testing.assert_allclose(sums.first, z.sum(axis=1), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sums.second, (z * z).sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_threaded"), [((1, 450, 1000), True), ((2, 90_000, 5), True), ((5, 450, 300), False)]
+)
+def test_moved_population_does_not_depend_on_the_number_of_threads(shape, is_threaded, monkeypatch):
+    n_runs, n, d = shape
+    low, high, step = np.full(d, -1.0), np.full(d, 1.0), Step(0.9, 0.8, 0.7, "scaled", None, None, "reflect")
+    found, used = [], []
+    monkeypatch.setattr(motion, "fill_with_normals", lambda *a: (used.append(get_ident()), fill_with_normals(*a)))
+    for n_threads in (1, 2, 3):
+        monkeypatch.setattr(threads, "n_threads", lambda n=n_threads: n)
+        rng = np.random.default_rng(0)
+        y, m = rng.uniform(-1.0, 1.0, shape), rng.uniform(-1.0, 1.0, (n_runs, d))
+        used.clear()
+        found.append(move(y, m, make_streams(7, n_runs, n, np.ones(d)), low, high, step, np))
+        assert (get_ident() not in used) == (is_threaded and n_threads > 1)
+    for y, sums in found[1:]:
+        np.testing.assert_array_equal(y, found[0][0])
+        np.testing.assert_array_equal(sums, found[0][1])
 
 
 def test_normals_taken_one_by_one_are_those_drawn_alone():

@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
 from sklearn_scb2o.particles import SELECTORS, alpha_from_rank, order_statistics, soft_quantile, soft_selection
-from sklearn_scb2o.particles.long_rows import offset_near
+from sklearn_scb2o.particles.long_rows import offset_near, parted
 
 KINDS = {
     "exponential": lambda rng, n: rng.exponential(size=n),
@@ -29,6 +31,24 @@ def test_order_statistics_are_those_of_the_sorted_row(kind, n, beta):
     assert (order.count, order.rank) == (n, k)
     assert (order.first[0], order.at[0]) == (ordered[0], ordered[k - 1])
     assert order.after[0] == (ordered[k] if k < n else math.inf)
+
+
+@given(st.integers(1, 20_000), st.floats(0.0, 1.0), st.sampled_from([*KINDS, "failed"]), st.integers(0, 100))
+def test_parted_values_are_the_same_with_the_smallest_first(size, share, kind, seed):
+    rng = np.random.default_rng(seed)
+    row = np.where(rng.random(size) < 0.3, math.inf, 1.0) if kind == "failed" else KINDS[kind](rng, size)
+    before, n = row.copy(), max(1, round(share * size))
+    values, ordered = parted(row, n), np.sort(row)
+    np.testing.assert_array_equal(row, before)
+    np.testing.assert_array_equal(np.sort(values), ordered)
+    np.testing.assert_array_equal(np.sort(values[:n]), ordered[:n])
+    assert values[n - 1] == ordered[n - 1]
+
+
+def test_a_sample_that_misleads_does_no_harm():
+    row = np.ones(8192)
+    row[::8] = 0.0  # what the sample consists of
+    np.testing.assert_array_equal(np.sort(parted(row, 5000)[:5000]), np.sort(row)[:5000])
 
 
 def test_failed_evaluations_do_not_count():
