@@ -28,6 +28,9 @@ RADIUS, LARGEST, SMALLEST = 0.1, 0.5, 1e-8
 #: Both models are wrong by more than this part of the violation after a step that failed: second differences are taken,
 #: with so many variables at most.
 WRONG, CURVATURES = 0.3, 12
+#: Part of what the secant model expects L to become lower nearby that is taken for granted, where it was wrong by no
+#: more than this part of the violation.
+GRANTED, SURE = 0.8, 0.5
 #: Factors of the radius after success, after a failure that told of a constraint, and after others.
 GROWTH, INFORMED, FAILED = 2.0, 0.7, 0.5
 #: A violation is given up for the next one, or the search, where so many steps brought no lower G.
@@ -63,6 +66,7 @@ class UpperSearch:
     """So many steps to lower G from a point of low L, while the violation that is allowed falls to `final`."""
 
     _exact = 1e-10  # a step that promises less than this part of the slope of G is none
+    _sure = SURE
 
     def __init__(
         self, differences: ForwardDifferences, archive: Archive, center: Point, final: float, *,
@@ -82,7 +86,7 @@ class UpperSearch:
         """Until nothing better is within reach."""
         while self._steps > 0:
             self._steps -= 1
-            self._lowest = float(self._archive.lower.min())
+            self._lowest = self._lowest_expected()
             self._now = violation(self._center.lower, self._lowest)
             for model in self._models:
                 model.look_at(self._center, self._lowest)
@@ -94,6 +98,22 @@ class UpperSearch:
                 return
             else:
                 self._be_stricter(proposal.step.size)
+
+    @property
+    def _lowest_known(self) -> float:
+        return float(self._archive.lower.min())
+
+    def _lowest_expected(self) -> float:
+        """The lowest L, or nearly what it is expected to become, but not below 0 where no L was so far.
+
+        A descent of L ends where it gains little, and in a curved valley that may be far above its minimum: steps that
+        keep to such an L would creep.
+        """
+        lowest = self._lowest_known
+        if self._allowed == np.inf or self._secant.error >= self._sure:
+            return lowest
+        expected = self._center.lower - GRANTED * self._secant.lower_by(self._center, self._radius)
+        return min(lowest, max(expected, 0.0) if lowest >= 0.0 else expected)
 
     def _allow(self, c: float) -> None:
         """Allow this violation from now on."""
@@ -155,7 +175,7 @@ class UpperSearch:
     def _is_behind(self) -> bool:
         """Whether the rival is better already, though this search still is allowed more."""
         keeps = self._now <= NEARLY * self._allowed < np.inf
-        rival = violation(self._rival[0], self._lowest)
+        rival = violation(self._rival[0], self._lowest_known)
         return keeps and self._center.upper >= self._rival[1] and rival <= NEARLY * self._final
 
     def _jumps_before(self, new: Point) -> list[Jump]:
@@ -179,7 +199,7 @@ class UpperSearch:
     def _lower_L(self) -> bool:
         """Whether L can still be lowered, so that the violation was taken for less than it is."""
         minimise_lower(self._differences, self._center.z, (UNIT * self._final) ** 2)
-        lowest = float(self._archive.lower.min())
+        lowest = self._lowest_known
         self._now = violation(self._center.lower, lowest)
         return violation(self._lowest, lowest) > 0.5 * self._final
 
@@ -243,6 +263,7 @@ class Refinement(UpperSearch):
     """
 
     _exact = 1e-16
+    _sure = 0.0
 
     def __init__(self, function: Function, archive: Archive, start: Floats, lower_tol: float) -> None:
         differences = CentralDifferences(function, archive.region)

@@ -17,6 +17,8 @@ ALIKE = 0.7
 FIRST_CURVATURE = 1e-2
 #: The least curvature of G where it is measured, as part of its slope.
 SMALLEST_CURVATURE = 1e-3
+#: The least curvature of L that is known, as part of the largest.
+KNOWN = 1e-3
 #: The largest weight of L beside G: sums of larger ones would overflow.
 HEAVIEST = 1e100
 #: A step that would not reach the violation allowed in the region goes this part of the way.
@@ -155,14 +157,26 @@ class SecantModel:
     def __init__(self, center: Point) -> None:
         d = len(center.z)
         self._center, self.error = center, 0.1
-        self._curvature_lower, self._curvature = np.zeros((d, d)), _first_curvature(center)
+        self._set_curvature_lower(np.zeros((d, d)))
+        self._curvature = _first_curvature(center)
         self._is_first, self._weight = True, 0.0
+
+    def _set_curvature_lower(self, curvature: Floats) -> None:
+        eigenvalues, axes = np.linalg.eigh(curvature)
+        self._curvature_lower, self._positive = curvature, (axes * np.maximum(eigenvalues, 0.0)) @ axes.T
+        known = eigenvalues > KNOWN * max(eigenvalues[-1], 0.0)
+        self._known = eigenvalues[known], axes[:, known]
 
     def look_at(self, center: Point, lowest: float) -> None:
         """Be a model around this point."""
         self._center, self._lowest = center, lowest
-        eigenvalues, axes = np.linalg.eigh(self._curvature_lower)
-        self._positive = (axes * np.maximum(eigenvalues, 0.0)) @ axes.T
+
+    def lower_by(self, center: Point, radius: float) -> float:
+        """By how much L is expected to be lower around a point, along the axes whose curvature is known."""
+        curvatures, axes = self._known
+        slopes = np.abs(center.slope_lower @ axes)
+        steps = np.minimum(slopes / curvatures, radius)
+        return float((slopes * steps - 0.5 * curvatures * steps**2).sum())
 
     def _change(self, step: Floats) -> float:
         return float(self._center.slope_lower @ step + 0.5 * step @ self._positive @ step)
@@ -217,14 +231,16 @@ class SecantModel:
         rest = new.slope_lower - self._center.slope_lower - self._curvature_lower @ step
         if abs(rest @ step) > 1e-4 * np.linalg.norm(rest) * np.linalg.norm(step):
             curvature = self._curvature_lower + np.outer(rest, rest) / (rest @ step)
-            self._curvature_lower = curvature if np.isfinite(curvature).all() else self._curvature_lower
+            if np.isfinite(curvature).all():
+                self._set_curvature_lower(curvature)
 
     def be_told(self, curvature_lower: Floats | None, curvature_upper: Floats) -> None:
         """Take second derivatives of L and G for right; of G their sizes, as it shall be convex; None: as learnt."""
         if curvature_lower is not None:
             if not curvature_lower.any():
                 return
-            self.error, self._curvature_lower = 0.0, curvature_lower
+            self.error = 0.0
+            self._set_curvature_lower(curvature_lower)
         self._is_first, self._curvature = False, convex(curvature_upper, self._center)
 
 

@@ -7,7 +7,7 @@ from sklearn_scb2o.optimize import upper_search
 from sklearn_scb2o.optimize.archive import Archive
 from sklearn_scb2o.optimize.descent import AGAIN_STEPS, descend, go_on
 from sklearn_scb2o.optimize.differences import CentralDifferences, ForwardDifferences
-from sklearn_scb2o.optimize.upper_search import Refinement
+from sklearn_scb2o.optimize.upper_search import GRANTED, Refinement, UpperSearch
 
 UNIT = 2.0**10
 
@@ -199,6 +199,27 @@ def test_a_violation_is_given_up_when_steps_no_longer_lower_G(monkeypatch):
     assert sum(len(archive.asked) for archive in hasty) < sum(len(archive.asked) for archive in patient)
     for archive in hasty:
         np.testing.assert_allclose(best(archive), solution(3), atol=0.02)
+
+
+@pytest.mark.parametrize("least", [0.0, 7.0, -7.0])
+def test_violations_are_counted_from_what_L_is_expected_to_become(least):
+    def f(z):
+        return np.sum((z - 0.4) ** 2, axis=-1) + least, z[..., 0]
+
+    known = np.full((1, 3), 0.6)
+    archive = unit_box(known, *f(known))
+    differences = CentralDifferences(f, archive.region)
+    search = UpperSearch(differences, archive, differences.at(np.full(3, 0.7)), 1e-6, allowed=0.1, radius=1.0)
+    lowest = 0.12 + least
+    assert search._lowest_expected() == pytest.approx(lowest)  # nothing is known of curvatures
+    search._secant.be_told(2.0 * np.eye(3), np.eye(3))
+    expected = max(0.27 - GRANTED * 0.27, 0.0) + least
+    assert search._lowest_expected() == pytest.approx(expected, abs=1e-6)
+    search._secant.error = 1.0
+    assert search._lowest_expected() == pytest.approx(lowest)
+    search._secant.be_told(0.1 * np.eye(3), np.eye(3))  # far too little
+    expected = 0.27 - GRANTED * 3 * (0.6 - 0.05) + least
+    assert search._lowest_expected() == pytest.approx(max(expected, 0.0) if least == 0.0 else expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 5])

@@ -88,6 +88,18 @@ def test_the_secant_model_is_exact_where_it_is_told_the_curvatures():
     assert model.best_step(1.0, -np.ones(3), np.ones(3)).step[2] == pytest.approx(-0.5, abs=1e-3)
 
 
+def test_the_secant_model_expects_L_to_become_as_low_as_its_curvature_tells():
+    center = point(crossing, [0.3, -0.2, 0.5])
+    model = taught(SecantModel(center), crossing, center, [])
+    assert model.lower_by(center, 1.0) == 0.0
+    model.be_told(np.diag([2.0, 2.0, 0.0]), np.eye(3))
+    assert model.lower_by(center, 1.0) == pytest.approx(0.13, abs=1e-8)
+    assert model.lower_by(center, 0.1) == pytest.approx((0.09 - 0.04) + (0.04 - 0.01), abs=1e-8)
+    unknown = np.diag([2.0, 1e-5, -1.0])  # but for the first, next to nothing beside it
+    model.be_told(unknown, np.eye(3))
+    assert model.lower_by(center, 1.0) == pytest.approx(0.09, abs=1e-8)
+
+
 def test_what_the_secant_model_has_learnt_of_L_stays_where_it_is_told_of_G_alone():
     center = point(crossing, [0.3, -0.2, 0.5])
     model = taught(SecantModel(center), crossing, center, [[0.1, 0.4, 0.5], [0.6, -0.1, 0.2]])
