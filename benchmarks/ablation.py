@@ -108,6 +108,7 @@ LOCAL = [
     Variant("no second differences", ours.with_local_search, (NO_CURVATURES,)),
     Variant("first curvature as it is", ours.with_local_search, ((violation, "scaled", lambda first, *_: first),)),
     Variant("violation allowed at once final", ours.with_local_search, ((upper_search, "FIRST_PART", 0.0),)),
+    Variant("lowest L as it is known", ours.with_local_search, ((UpperSearch, "_sure", 0.0),)),
     Variant("no jumps of G", ours.with_local_search, ((upper_search, "TRIES", 0),)),
     Variant("no other side of jumps", ours.with_local_search, ((Hybrid, "_other_sides", lambda *_: iter(())),)),
     Variant("no going on from the answer", ours.with_local_search, ((Hybrid, "_go_on", lambda *_: iter(())),)),
