@@ -60,7 +60,7 @@ class Ours:
     def step(self) -> float:
         if self.optimizer.n_iter == 200:  # stay in the phase that a user sees
             self.restart(self.optimizer.n_iter)
-        os.environ["OMP_NUM_THREADS"] = str(self.n_threads)
+        os.environ["SCB2O_NUM_THREADS"] = str(self.n_threads)
         start = time.perf_counter()
         x = self.optimizer.ask()
         asked = time.perf_counter() - start
@@ -108,7 +108,7 @@ def peak(shape: tuple[int, int, int]) -> float:
     """Largest memory that is in use at a time, in units of the population."""
     n_runs, n, d = shape
     values = [np.random.default_rng(0).random((5, *((n,) if n_runs == 1 else (n_runs, n)))) for _ in range(2)]
-    os.environ["OMP_NUM_THREADS"] = "2"
+    os.environ["SCB2O_NUM_THREADS"] = "2"
     tracemalloc.start()
     optimizer = SCB2OOptimizer([BOX] * d, n_particles=n, n_runs=n_runs, random_state=0)
     for L, G in zip(*values, strict=True):

@@ -1,4 +1,4 @@
-"""Moving a population: on NumPy block by block, in place, by several threads where it is large.
+"""Moving a population: on NumPy block by block, in place, by several threads where it is large and they are asked for.
 
 On CuPy a kernel does it in one pass; on other libraries it is done by the array functions, which give new arrays.
 """

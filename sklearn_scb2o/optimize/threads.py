@@ -17,12 +17,12 @@ _Result = TypeVar("_Result")
 
 
 def n_threads() -> int:
-    """As many as there are cores that this process may use, but no more than the environment or `MOST` allow.
+    """As many as the environment variable SCB2O_NUM_THREADS asks for, but no more than cores or `MOST`; by default one.
 
-    The variable OMP_NUM_THREADS is that which NumPy's linear algebra heeds, and which joblib sets in its workers.
+    On cores that other threads need, among them those of NumPy's linear algebra, several take longer than one.
     """
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(MOST, _n_cores(), int(limit) if limit.isdigit() and int(limit) > 0 else MOST)
+    wanted = os.environ.get("SCB2O_NUM_THREADS", "")
+    return max(1, min(MOST, _n_cores(), int(wanted))) if wanted.isdigit() and wanted != "1" else 1
 
 
 def map_in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

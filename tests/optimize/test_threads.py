@@ -10,15 +10,20 @@ from sklearn_scb2o.optimize.threads import MOST, map_in_threads, n_threads
 
 
 @pytest.fixture(autouse=True)
-def _many_cores(monkeypatch):
+def _many_threads(monkeypatch):
     monkeypatch.setattr(threads, "_n_cores", lambda: 16)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("SCB2O_NUM_THREADS", str(MOST))
 
 
-@pytest.mark.parametrize(("limit", "n"), [("1", 1), ("3", 3), ("100", MOST), ("0", MOST), ("", MOST), ("2,1", MOST)])
-def test_environment_limits_the_number_of_threads(limit, n, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", limit)
+@pytest.mark.parametrize(("wanted", "n"), [("1", 1), ("3", 3), ("100", MOST), ("0", 1), ("", 1), ("-2", 1), ("all", 1)])
+def test_the_environment_says_how_many_threads(wanted, n, monkeypatch):
+    monkeypatch.setenv("SCB2O_NUM_THREADS", wanted)
     assert n_threads() == n
+
+
+def test_there_is_one_thread_by_default(monkeypatch):
+    monkeypatch.delenv("SCB2O_NUM_THREADS")
+    assert n_threads() == 1
 
 
 def test_there_are_no_more_threads_than_cores(monkeypatch):
@@ -39,7 +44,7 @@ def test_results_come_in_the_order_of_the_items_from_threads_that_run_at_once():
 def test_a_single_item_or_thread_needs_no_pool(monkeypatch):
     here = threading.get_ident()
     assert map_in_threads(lambda _: threading.get_ident(), [0]) == [here]
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("SCB2O_NUM_THREADS", "1")
     assert map_in_threads(lambda _: threading.get_ident(), [0, 1]) == [here, here]
 
 
