@@ -310,7 +310,7 @@ def test_result_may_be_written_to(make):
 SCRIPT = """
 import hashlib, numpy as np
 from sklearn_scb2o import SCB2OOptimizer
-opt = SCB2OOptimizer([(-3, 3)] * 40, n_particles=4000, random_state=0)
+opt = SCB2OOptimizer([(-3, 3)] * 40, n_particles=12_000, random_state=0)
 digest = hashlib.sha256()
 for _ in range(3):
     X = opt.ask()
@@ -326,7 +326,8 @@ print(digest.hexdigest())
 def test_run_does_not_depend_on_the_number_of_threads():
     digests = []
     for threads in ("1", "2"):
-        env = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "SCB2O_NUM_THREADS")
+        env = {**os.environ, **dict.fromkeys(names, threads)}
         done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True)
         digests.append(done.stdout.strip())
     assert len(digests[0]) == len(hashlib.sha256().hexdigest())
