@@ -5,9 +5,9 @@ Run: python benchmarks/steps.py [--repeats K] [--quick]
 Everything is measured in turn in the same process, some steps of one and then some of the other, as a user runs them;
 the objectives are not counted. Given are the medians and quartiles of the mean times per step. Both optimizers run with
 their defaults, each keeping the history that it keeps by itself. Normals are those of ``numpy.random.default_rng``,
-drawn into an array that exists; on two threads, half of them in each; so ours are measured with one thread and with as
-many as two, which large populations have. The peak is that of the memory that construction
-and some iterations take, the points asked included, in units of the population.
+drawn into an array that exists; on two threads, half of them in each. Ours are measured with one thread and with two
+asked for, which only large populations use. The peak is that of the memory that construction and some iterations take,
+with two threads and the points asked included, in units of the population.
 """
 
 from __future__ import annotations

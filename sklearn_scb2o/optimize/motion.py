@@ -276,7 +276,7 @@ def _spread_of_floats(first: list[float], second: list[float], scale: list[float
     return total / len(scale)
 
 
-def first_population(box: Box, streams: Sequence[Sequence[np.random.Generator]], n: int, start: Any) -> NDArray[Any]:
+def first_population(box: Box, streams: Generators, n: int, start: Any) -> NDArray[Any]:
     """The first population in internal coordinates, (R, N, d): the points of `start`, the rest drawn by NumPy.
 
     `start` is None, (d,), (k, d) or (R, k, d), in internal coordinates.

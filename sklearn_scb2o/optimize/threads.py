@@ -22,7 +22,7 @@ def n_threads() -> int:
     On cores that other threads need, among them those of NumPy's linear algebra, several take longer than one.
     """
     wanted = os.environ.get("SCB2O_NUM_THREADS", "")
-    return max(1, min(MOST, _n_cores(), int(wanted))) if wanted.isdigit() and wanted != "1" else 1
+    return max(1, min(MOST, _n_cores(), int(wanted))) if wanted.isdecimal() else 1
 
 
 def map_in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

@@ -15,7 +15,10 @@ def _many_threads(monkeypatch):
     monkeypatch.setenv("SCB2O_NUM_THREADS", str(MOST))
 
 
-@pytest.mark.parametrize(("wanted", "n"), [("1", 1), ("3", 3), ("100", MOST), ("0", 1), ("", 1), ("-2", 1), ("all", 1)])
+@pytest.mark.parametrize(
+    ("wanted", "n"),
+    [("1", 1), ("3", 3), ("100", MOST), ("0", 1), ("", 1), ("-2", 1), ("all", 1), ("\N{SUPERSCRIPT TWO}", 1)],
+)
 def test_the_environment_says_how_many_threads(wanted, n, monkeypatch):
     monkeypatch.setenv("SCB2O_NUM_THREADS", wanted)
     assert n_threads() == n
