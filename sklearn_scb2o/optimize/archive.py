@@ -158,6 +158,17 @@ class Archive:
         """By how much L exceeds its lowest at a usual one of the first points."""
         return float(np.quantile(self.lower[:FIRST], 0.9) - self.lower.min())
 
+    @property
+    def resolution(self) -> float:
+        """By how much coordinates of points in the box may be rounded, if it is finite."""
+        ends = np.maximum(np.abs(self.origin), np.abs(self.origin + self.widths))
+        return float(np.finfo(float).eps * (ends / self.widths).max(initial=0.0))
+
+    @property
+    def has_plateau(self) -> bool:
+        """Whether L is equal at its lowest points, so many that it is flat there, as inside of constraints."""
+        return int(np.count_nonzero(self.lower == self.lower.min())) > self.d
+
     def scaled(self, x: Floats) -> Floats:
         """Points of shape (n, all coordinates) in the coordinates of the archive."""
         return (np.asarray(x, dtype=float)[:, self.free] - self.origin) / self.widths

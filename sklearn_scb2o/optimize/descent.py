@@ -41,7 +41,7 @@ def descend(
         Where to search, by default in the box.
     """
     final = final_violation(archive, lower_tol, FINAL, float(np.abs(archive.lower).max()))
-    differences = ForwardDifferences(function, region or archive.region)
+    differences = ForwardDifferences(function, region or archive.region, archive.resolution)
     z = minimise_lower(differences, start, (UNIT * final) ** 2)
     UpperSearch(differences, archive, differences.at(z), final, rival=rival).run()
 
@@ -61,7 +61,7 @@ def go_on(function: Function, archive: Archive, start: Floats, lower_tol: float,
     """
     differences = CentralDifferences(function, archive.region)
     final = final_violation(archive, lower_tol, FINAL, abs(float(archive.lower.min())))
-    z = minimise_lower(differences, start, (UNIT * final) ** 2)
+    z = start if archive.has_plateau else minimise_lower(differences, start, (UNIT * final) ** 2)
     UpperSearch(
         differences, archive, differences.at(z), final,
         allowed=max(part * archive.usual_excess**0.5, final), radius=AGAIN_RADIUS, steps=AGAIN_STEPS,

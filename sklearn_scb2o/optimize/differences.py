@@ -16,7 +16,9 @@ Function = Callable[[Floats], tuple[Floats, Floats]]
 #: In place of values that an evaluation did not give, or that are larger.
 STAND_IN = 1e30
 #: Steps of forward differences, in widths of the box, and as part of a distance that is given.
-LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-9, 0.02
+LARGEST_STEP, SMALLEST_STEP, PART_STEP = 1e-7, 1e-11, 0.002
+#: The least step in units of the rounding of coordinates.
+EXACT = 1e3
 #: Steps of central differences, and of second ones.
 CENTRAL_STEP, LONG_STEP = 1e-8, 1e-4
 
@@ -52,10 +54,21 @@ def two_sided(function: Function, region: Region, z: Floats, widths: float | Flo
 
 
 class ForwardDifferences:
-    """L and G with their gradients by forward differences; backward where the box ends."""
+    """L and G with their gradients by forward differences; backward where the box ends.
 
-    def __init__(self, function: Function, region: Region) -> None:
+    Parameters
+    ----------
+    function : callable
+        Evaluates L and G.
+    region : Region
+        Where.
+    resolution : float
+        By how much coordinates may be rounded.
+    """
+
+    def __init__(self, function: Function, region: Region, resolution: float = 0.0) -> None:
         self.function, self.region = function, region
+        self._smallest = float(np.clip(EXACT * resolution, SMALLEST_STEP, LARGEST_STEP))
         self.step = LARGEST_STEP
         self._last: Point | None = None
 
@@ -72,9 +85,9 @@ class ForwardDifferences:
         slopes = np.where(known[:, 1:] & known[:, :1], (values[:, 1:] - values[:, :1]) / steps, 0.0)
         return Point(z.copy(), float(values[0, 0]), float(values[1, 0]), slopes[0], slopes[1])
 
-    def look_close(self, distance: float) -> None:
-        """Take steps that are short beside a distance."""
-        self.step = float(np.clip(PART_STEP * distance, SMALLEST_STEP, LARGEST_STEP))
+    def look_close(self, distance: float, rounding: float) -> None:
+        """Take steps that are short beside a distance, but not beside one at which rounding shows."""
+        self.step = float(np.clip(max(PART_STEP * distance, rounding), self._smallest, LARGEST_STEP))
 
     def curvatures(self, point: Point) -> tuple[Floats, Floats]:
         """Second derivatives of L and G by forward differences, shape (d, d) each; d (d + 1) / 2 evaluations."""

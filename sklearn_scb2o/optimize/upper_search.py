@@ -161,8 +161,9 @@ class UpperSearch:
 
     def _region(self) -> tuple[Floats, Floats]:
         """How far the next step may go; sets the steps of the differences, too."""
-        if self._allowed < np.inf and self._planes.steepest > 0.0:
-            self._differences.look_close(self._allowed / self._planes.steepest)
+        if self._allowed < np.inf and (steepest := self._planes.steepest) > 0.0:
+            rounding = float(np.finfo(float).eps * abs(self._lowest)) ** 0.5
+            self._differences.look_close(self._allowed / steepest, rounding / steepest)
         return self._differences.region.room(self._center.z, self._radius)
 
     def _is_good_enough(self, step: Step) -> bool:
@@ -193,11 +194,20 @@ class UpperSearch:
         return found
 
     def _may_measure(self) -> bool:
-        """Whether second differences have not been taken here, and would not be too many."""
-        return self._measured is not self._center and self._archive.d <= CURVATURES
+        """Whether second differences have not been taken here, would not be too many, and L has no kinks.
+
+        Where its lowest points are a plateau it has: slopes begin there.
+        """
+        return (
+            self._measured is not self._center
+            and self._archive.d <= CURVATURES
+            and not self._archive.has_plateau
+        )
 
     def _lower_L(self) -> bool:
         """Whether L can still be lowered, so that the violation was taken for less than it is."""
+        if self._archive.has_plateau:
+            return False
         minimise_lower(self._differences, self._center.z, (UNIT * self._final) ** 2)
         lowest = self._lowest_known
         self._now = violation(self._center.lower, lowest)

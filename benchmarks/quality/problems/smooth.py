@@ -10,7 +10,7 @@ from sklearn_scb2o.problems import Problem, circle, star
 from sklearn_scb2o.problems.problem import Ackley
 
 from .geometry import lowest_on_curve, lowest_on_sphere
-from .problem import SMOOTH, Floats, QualityProblem, box, equal, rotation
+from .problem import SMOOTH, Floats, QualityProblem, at_most, box, equal, rotation
 
 
 def _on_curve(problem: Problem, name: str, radius_is_star: bool, seed: int | None) -> QualityProblem:
@@ -112,4 +112,37 @@ def quadratic_equations(d: int, m: int, spread: float, seed: int) -> QualityProb
         f"equations {d}-{m} x{spread:g}", SMOOTH, box(-2.5, 3, d),
         lambda x: 1 + quadratic(x - x_opt, H, -multipliers @ slopes), constraints, solutions=x_opt[None],
         upper_opt=1.0,
+    )  # fmt: skip
+
+
+def wolfe_dual(m: int, n: int, seed: int) -> QualityProblem:
+    """The dual of a convex programme with m constraints: n curved inequalities in m + n variables, all of them active.
+
+    The programme is to minimise ``e y + y C y + c y^3`` where ``A y >= b`` and ``y >= 0``. Its data are made for a
+    solution and multipliers that are drawn; these are the only solution of the dual (Wolfe 1961),
+
+    ``min y C y + 2 c y^3 - b x`` where ``A' x - 2 C y - 3 c y^2 <= e``, ``x >= 0`` and ``y >= 0``.
+    """
+    rng = np.random.default_rng([m, n, seed])
+    y, x = rng.uniform(0.1, 0.6, n), np.zeros(m)
+    n_active = n // 2 + 1
+    x[:n_active] = rng.uniform(0.5, 6, n_active)
+    A = rng.uniform(-4, 3, (m, n))
+    R = rotation(n, rng)
+    C, c = (R * np.geomspace(10, 60, n)) @ R.T, rng.uniform(1, 10, n)
+    b = A @ y - np.where(x > 0, 0.0, rng.uniform(0.5, 3, m))
+    e = x @ A - 2 * C @ y - 3 * c * y**2
+
+    def upper(z: Floats) -> Floats:
+        x, y = z[..., :m], z[..., m:]
+        return np.sum((y @ C) * y, axis=-1) + 2 * y**3 @ c - x @ b
+
+    def constraints(z: Floats) -> tuple[Floats, Floats]:
+        x, y = z[..., :m], z[..., m:]
+        return at_most(*np.moveaxis(x @ A - 2 * y @ C - 3 * c * y**2 - e, -1, 0))
+
+    x_opt = np.concatenate([x, y])
+    return QualityProblem(
+        f"dual {m}-{n}", SMOOTH, box(0, 10, m + n), upper, constraints, solutions=x_opt[None],
+        upper_opt=float(upper(x_opt)),
     )  # fmt: skip

@@ -35,6 +35,9 @@ _TUNING: list[Make] = [
     partial(smooth.quadratic_equations, 10, 5, 10, 5),
     partial(smooth.quadratic_equations, 12, 6, 100, 6),
     partial(smooth.quadratic_equations, 15, 5, 10, 7),
+    partial(smooth.wolfe_dual, 6, 3, 0),
+    partial(smooth.wolfe_dual, 8, 4, 0),
+    partial(smooth.wolfe_dual, 10, 5, 0),
     # many basins
     partial(basins.paper_grid, 5),
     partial(basins.sphere_union, 2, 5, 0),
