@@ -8,6 +8,7 @@ import numpy as np
 
 from .archive import Archive, Floats, Jump
 from .differences import STAND_IN, CentralDifferences, ForwardDifferences, Function
+from .fitted_constraints import FittedConstraints
 from .jumps import find_jump, meets_jump
 from .lower_search import minimise_lower
 from .violation import CuttingPlanes, Point, SecantModel, Step, ViolationModel, violation
@@ -74,9 +75,11 @@ class UpperSearch:
     ) -> None:  # fmt: skip
         self._differences, self._archive, self._center = differences, archive, center
         self._final, self._rival = final, rival
-        self._planes = CuttingPlanes(center, 0.1 * final)
+        self._planes = CuttingPlanes(center, 0.1 * final, is_scaled=not archive.has_plateau)
         self._secant = SecantModel(center)
         self._models: list[ViolationModel] = [self._planes, self._secant]
+        if archive.has_plateau:  # L has kinks at its edge, and no curvature inside
+            self._models = [FittedConstraints(center, 0.1 * final), self._planes]
         self._radius, self._steps = radius, steps
         self._allow(allowed)
         self._tries = TRIES
@@ -198,11 +201,7 @@ class UpperSearch:
 
         Where its lowest points are a plateau it has: slopes begin there.
         """
-        return (
-            self._measured is not self._center
-            and self._archive.d <= CURVATURES
-            and not self._archive.has_plateau
-        )
+        return self._measured is not self._center and self._archive.d <= CURVATURES and not self._archive.has_plateau
 
     def _lower_L(self) -> bool:
         """Whether L can still be lowered, so that the violation was taken for less than it is."""
@@ -282,6 +281,7 @@ class Refinement(UpperSearch):
             differences, archive, differences.at(start), final,
             allowed=final, radius=NEARBY, steps=REFINING + 2 * archive.d,
         )  # fmt: skip
+        self._models = [self._planes, self._secant]  # which take second differences
 
     def run(self) -> None:
         """Until nothing better can be told."""

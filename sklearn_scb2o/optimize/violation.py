@@ -79,15 +79,16 @@ class CuttingPlanes:
     As c is convex where the constraints that make up L are linear, it is nowhere below them; of each constraint that
     was violated somewhere there is one. Where one exceeds what is known at the center it is lowered by twice that.
     (Kelley, "The cutting-plane method for solving convex programs", 1960; Lemaréchal, Nemirovskii, Nesterov, "New
-    variants of bundle methods", 1995.) The curvature is that of G and, so far as it shows, of the constraints.
+    variants of bundle methods", 1995.) The curvature is that of G and, so far as it shows, of the constraints. Where
+    `is_scaled` its first guess is raised in all directions to what the first step tells of one.
     """
 
-    def __init__(self, center: Point, resolution: float) -> None:
+    def __init__(self, center: Point, resolution: float, *, is_scaled: bool = True) -> None:
         d = len(center.z)
         self.error = 0.0
         self._resolution, self._most = resolution, REMEMBERED * d + 3
         self._points = [center]
-        self._curvature, self._is_first = _first_curvature(center), True
+        self._curvature, self._is_first = first_curvature(center), is_scaled
 
     def look_at(self, center: Point, lowest: float) -> None:
         """Be a model around this point."""
@@ -158,7 +159,7 @@ class SecantModel:
         d = len(center.z)
         self._center, self.error = center, 0.1
         self._set_curvature_lower(np.zeros((d, d)))
-        self._curvature = _first_curvature(center)
+        self._curvature = first_curvature(center)
         self._is_first, self._weight = True, 0.0
 
     def _set_curvature_lower(self, curvature: Floats) -> None:
@@ -270,7 +271,8 @@ def damped_bfgs(curvature: Floats, step: Floats, change: Floats) -> Floats:
     return new if np.isfinite(new).all() else curvature  # where there is a jump
 
 
-def _first_curvature(center: Point) -> Floats:
+def first_curvature(center: Point) -> Floats:
+    """A curvature of G before anything is known of it."""
     return FIRST_CURVATURE * _steepness(center) * np.eye(len(center.z))
 
 

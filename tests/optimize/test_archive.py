@@ -139,3 +139,17 @@ def test_values_may_all_be_missing(n):
     known.add(np.zeros((n, 2)), np.full(n, np.nan), np.zeros(n))
     assert known.z.shape == (0, 2)
     assert known.apart(3, 0.1) == []
+
+
+def test_a_plateau_has_more_lowest_points_than_a_simplex():
+    x = np.random.default_rng(0).uniform(size=(6, 3))
+    box = Bounds(np.zeros(3), np.ones(3))
+    assert Archive(box, x, np.array([0.0, 1.0, 0.0, 0.0, 0.0, 2.0]), np.zeros(6)).has_plateau
+    assert not Archive(box, x, np.array([0.0, 1.0, 0.0, 0.0, 1e-12, 2.0]), np.zeros(6)).has_plateau
+    assert not Archive(box, x, np.arange(6.0), np.zeros(6)).has_plateau
+
+
+@pytest.mark.parametrize(("low", "width"), [(0.0, 1.0), (-3.0, 6.0), (1e5, 1.0), (-1e5, 10.0)])
+def test_the_resolution_is_the_rounding_of_coordinates_in_widths_of_the_box(low, width):
+    archive = Archive(Bounds([low], [low + width]), np.array([[low]]), np.zeros(1), np.zeros(1))
+    assert archive.resolution == pytest.approx(np.finfo(float).eps * max(abs(low), abs(low + width)) / width)

@@ -83,6 +83,43 @@ def test_second_differences_are_zero_where_there_is_only_rounding_or_no_value():
     np.testing.assert_allclose(upper, [[2.0, 0.0], [0.0, 0.0]], atol=0.02)
 
 
+def limits(z):
+    """Inside of a disc and of a strip, as squared violations, and the distance from a point outside of both."""
+    over = np.maximum([np.sum((z - 0.5) ** 2, axis=-1) - 0.09, z[..., 0] - 0.6], 0.0)
+    return np.sum(over**2, axis=0), np.sum((z - 1.2) ** 2, axis=-1)
+
+
+@pytest.mark.parametrize("excess", [1e-3, 1e-5, 1e-7])
+def test_close_to_a_limit_slopes_are_right_to_some_digits(excess):
+    z = np.array([[0.6 + excess, 0.5]])
+    differences = ForwardDifferences(limits, unit_box(z, *limits(z)).region)
+    differences.look_close(excess, 0.0)
+    np.testing.assert_allclose(differences.at(z[0]).slope_lower, [2.0 * excess, 0.0], rtol=2e-3)
+
+
+def test_steps_of_differences_are_not_so_short_that_rounding_shows():
+    z = np.array([[0.5, 0.5]])
+    differences = ForwardDifferences(limits, unit_box(z, *limits(z)).region, resolution=1e-13)
+    steps = []
+    for distance, rounding in ((1.0, 0.0), (1e-6, 0.0), (1e-6, 1e-8), (1e-9, 0.0)):
+        differences.look_close(distance, rounding)
+        steps.append(differences.step)
+    assert steps == pytest.approx([1e-7, 2e-9, 1e-8, 1e-10])
+
+
+def test_where_L_has_a_plateau_no_second_differences_are_taken_and_no_lower_L_is_looked_for(monkeypatch):
+    x = np.random.default_rng(0).uniform(0.3, 0.7, size=(20, 2))
+    archive = unit_box(x, *limits(x))
+    assert archive.has_plateau
+    monkeypatch.setattr(ForwardDifferences, "curvatures", None)
+    monkeypatch.setattr(upper_search, "minimise_lower", None)
+    descend(adding(limits, archive), archive, np.array([0.4, 0.4]), 0.0)
+    monkeypatch.setattr("sklearn_scb2o.optimize.descent.minimise_lower", None)
+    go_on(adding(limits, archive), archive, best(archive), 0.0, 1e-3)
+    corner = [0.6, 0.5 + 0.08**0.5]
+    np.testing.assert_allclose(best(archive), corner, atol=1e-4)
+
+
 @pytest.mark.parametrize("d", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_quadratic_upper_objective_on_a_sphere_is_minimised(d, seed):
