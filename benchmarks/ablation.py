@@ -35,6 +35,7 @@ from quality.solvers import Solver, ours
 from threadpoolctl import threadpool_limits
 
 from sklearn_scb2o.optimize import descent, hybrid, upper_search, violation
+from sklearn_scb2o.optimize.archive import Archive
 from sklearn_scb2o.optimize.hybrid import Hybrid
 from sklearn_scb2o.optimize.upper_search import Proposal, UpperSearch
 
@@ -58,19 +59,21 @@ class Variant:
     least_budget: int = 0
 
 
-def one_model(kept: str, other: str) -> type[UpperSearch]:
-    """Searches by differences with one of the models of the violation."""
+def without(name: str) -> tuple[Any, str, Any]:
+    """Replaces searches by differences by ones in which one of the models of the violation proposes no steps."""
 
     class Search(UpperSearch):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
-            getattr(self, other).error = np.inf
+            left_out = getattr(self, name)
+            left_out.error = np.inf
+            self._proposing = [model for model in self._models if model is not left_out]
 
         def _propose(self) -> Proposal:
-            with patch.object(self, "_models", [getattr(self, kept)]):
+            with patch.object(self, "_models", self._proposing):
                 return super()._propose()
 
-    return Search
+    return descent, "UpperSearch", Search
 
 
 def swarm(recorder: Recorder, seed: int, **options: Any) -> None:
@@ -89,8 +92,6 @@ def averages_as_usual(d: int, cost: Callable[[int], int] = hybrid.n_evaluations,
     return cost(d) if d > most else np.inf
 
 
-ONLY_PLANES = (descent, "UpperSearch", one_model("_planes", "_secant"))
-ONLY_SECANT = (descent, "UpperSearch", one_model("_secant", "_planes"))
 NO_CURVATURES = (upper_search, "CURVATURES", 0)
 BY_DIFFERENCES = (
     (Hybrid, "_by_models", Hybrid._by_differences),
@@ -103,9 +104,10 @@ LOCAL = [
     Variant("a polish in their place", polished),
     Variant("no search by differences", ours.with_local_search, ((Hybrid, "_looks_smooth", lambda *_: False),)),
     Variant("no search with models", ours.with_local_search, BY_DIFFERENCES),
-    Variant("no cutting planes", ours.with_local_search, (ONLY_SECANT,)),
-    Variant("no secant model", ours.with_local_search, (ONLY_PLANES, NO_CURVATURES)),
+    Variant("no cutting planes", ours.with_local_search, (without("_planes"),)),
+    Variant("no secant model", ours.with_local_search, (without("_secant"), NO_CURVATURES)),
     Variant("no second differences", ours.with_local_search, (NO_CURVATURES,)),
+    Variant("no plateaus of L", ours.with_local_search, ((Archive, "has_plateau", False),)),
     Variant("first curvature as it is", ours.with_local_search, ((violation, "scaled", lambda first, *_: first),)),
     Variant("violation allowed at once final", ours.with_local_search, ((upper_search, "FIRST_PART", 0.0),)),
     Variant("lowest L as it is known", ours.with_local_search, ((UpperSearch, "_sure", 0.0),)),
