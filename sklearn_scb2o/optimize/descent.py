@@ -21,9 +21,10 @@ def descend(
 
     First L-BFGS-B on L. Then steps in a region around the best point, each to the lowest G that a model of the
     violation ``c = sqrt(L - lowest L)`` admits: of linearisations at many points (`CuttingPlanes`) and a quadratic
-    model of L (`SecantModel`), that which predicted better so far. A step is taken where ``G + pi max(c - v, 0)`` falls
-    as expected; whatever comes, the models learn from it, and where both were wrong the second is told the second
-    differences of L and G. When G is as low as it gets with violation v, v becomes smaller.
+    model of L (`SecantModel`), that which predicted better so far; where L has a plateau, and kinks at its edge, of
+    several constraints (`FittedConstraints`) in place of the second. A step is taken where ``G + pi max(c - v, 0)``
+    falls as expected; whatever comes, the models learn from it, and where both were wrong the quadratic one is told the
+    second differences of L and G. When G is as low as it gets with violation v, v becomes smaller.
 
     Parameters
     ----------

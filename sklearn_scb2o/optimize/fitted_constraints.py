@@ -8,7 +8,7 @@ import numpy as np
 
 from .archive import Floats
 from .quadratic import minimise_with_constraints
-from .violation import Point, Step, damped_bfgs, first_curvature, violation
+from .violation import Point, Step, damped_bfgs, first_curvature, quadratic_change, violation
 
 #: Points that are remembered: so many times d, and some.
 REMEMBERED = 2
@@ -147,7 +147,7 @@ class FittedConstraints:
             self._allowed, room = 0.0, np.full(len(values), 1e100)
         slope = self._center.slope_upper
         step, self._multipliers = minimise_with_constraints(slope, self._curvature, normals, room, low, high)
-        change = float(slope @ step + 0.5 * step @ self._curvature @ step)
+        change = quadratic_change(slope, self._curvature, step)
         return Step(step, change, self.at(step), float(np.linalg.norm(self._multipliers)))
 
     def learn(self, new: Point, multiplier: float, excess: float) -> None:
@@ -181,6 +181,7 @@ class FittedConstraints:
             self._shares, self._multipliers = np.append(self._shares, 0.0), np.append(self._multipliers, 0.0)
 
     def _slopes(self) -> Slopes:
+        """Those of L at the points that are remembered: errors count in units of the slope of c, nearby ones most."""
         steps = np.array([point.z for point in self._points]) - self._center.z
         halves = 0.5 * np.array([point.slope_lower for point in self._points])
         c = np.array([violation(point.lower, self._lowest) for point in self._points])

@@ -54,6 +54,11 @@ def violation(lower: float, lowest: float) -> float:
     return float(np.sqrt(max(lower - lowest, 0.0)))
 
 
+def quadratic_change(slope: Floats, curvature: Floats, step: Floats) -> float:
+    """``g s + s H s / 2``."""
+    return float(slope @ step + 0.5 * step @ curvature @ step)
+
+
 class ViolationModel(Protocol):
     """What is expected of c around a point."""
 
@@ -123,7 +128,7 @@ class CuttingPlanes:
         """The step to the lowest G that is admitted."""
         slope, room = self._center.slope_upper, np.minimum(allowed - self._levels, 1e100)
         step, multipliers = minimise_with_constraints(slope, self._curvature, self._normals, room, low, high)
-        change = float(slope @ step + 0.5 * step @ self._curvature @ step)
+        change = quadratic_change(slope, self._curvature, step)
         return Step(step, change, self.at(step), float(multipliers.sum()))
 
     def learn(self, new: Point, multiplier: float, excess: float) -> None:
@@ -180,7 +185,7 @@ class SecantModel:
         return float((slopes * steps - 0.5 * curvatures * steps**2).sum())
 
     def _change(self, step: Floats) -> float:
-        return float(self._center.slope_lower @ step + 0.5 * step @ self._positive @ step)
+        return quadratic_change(self._center.slope_lower, self._positive, step)
 
     def at(self, step: Floats) -> float:
         """The expected c."""
@@ -189,7 +194,7 @@ class SecantModel:
     def best_step(self, allowed: float, low: Floats, high: Floats) -> Step:
         """The step to the lowest G that is admitted."""
         weight, step = self._weigh(self._lowest + allowed**2 - self._center.lower, low, high)
-        change = float(self._center.slope_upper @ step + 0.5 * step @ self._curvature @ step)
+        change = quadratic_change(self._center.slope_upper, self._curvature, step)
         return Step(step, change, self.at(step), 2.0 * weight * self.at(step))
 
     def _weigh(self, room: float, low: Floats, high: Floats) -> tuple[float, Floats]:
