@@ -112,7 +112,7 @@ class Archive:
     jumps : list of Jump
         Where G jumps, as far as searches found out.
     n_failed : int
-        How many points were left out.
+        How many points were left out as they failed: not those of a swarm that did not ask for G.
     """
 
     def __init__(self, bounds: Bounds, x: Floats, lower: Floats, upper: Floats) -> None:
@@ -132,6 +132,8 @@ class Archive:
         self._points = np.empty((0, self.free.size))
         self._values = np.empty((2, 0))
         self.add(self.scaled(x), lower, upper)
+        # a G that is missing among the first points was not asked for: it mattered to nobody
+        self.n_failed = int(np.count_nonzero(~can_be_used(lower, np.where(np.isnan(upper), 0.0, upper))))
 
     @property
     def d(self) -> int:

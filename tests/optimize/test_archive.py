@@ -71,6 +71,14 @@ def test_points_without_both_values_are_left_out():
     assert known.z.shape == (2, 2)
 
 
+def test_an_upper_value_that_a_swarm_did_not_ask_for_is_no_failure():
+    lower, upper = np.array([0.0, 1.0, np.nan, 3.0]), np.array([1.0, np.nan, np.nan, np.inf])
+    archive = Archive(Bounds([0.0], [1.0]), np.linspace(0, 1, 4)[:, None], lower, upper)
+    assert (len(archive.z), archive.n_failed) == (1, 2)
+    archive.add(np.array([[0.5]]), np.zeros(1), np.full(1, np.nan))
+    assert archive.n_failed == 3
+
+
 def test_more_points_than_there_was_room_for_stay_in_order():
     known = archive([[0.0, 1.0]])
     for i in range(1, 400):

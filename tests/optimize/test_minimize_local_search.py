@@ -450,3 +450,13 @@ def test_a_callback_that_stops_the_local_searches_is_no_end(path):
 
     assert "StopIteration" in run(callback=stop, checkpoint=path, max_evals=600).message
     assert_same(run(checkpoint=path, max_evals=600), run(max_evals=600))
+
+
+def test_where_G_is_a_function_of_its_own_searches_are_by_differences_too():
+    problem = circle()
+    result = minimize(
+        problem.lower, problem.upper, bounds=problem.bounds, vectorized=True, local_search=True, polish=True,
+        max_evals=2500, random_state=0,
+    )  # fmt: skip
+    assert result.nfev_upper < result.nfev_lower  # the swarm did not ask for every G
+    assert problem.distance(result.x) < 1e-6
