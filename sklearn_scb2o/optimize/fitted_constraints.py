@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .archive import Floats
-from .quadratic import minimise_with_constraints
-from .violation import Point, Step, damped_bfgs, first_curvature, quadratic_change, violation
+from .quadratic import minimise_with_constraints, quadratic_change
+from .violation import Point, Step, damped_bfgs, first_curvature, violation
 
 #: Points that are remembered: so many times d, and some.
 REMEMBERED = 2

@@ -13,6 +13,11 @@ LEFT = 0.1
 DAMPING = np.concatenate([[1e-16], np.geomspace(1e-12, 1e2, 29)])
 
 
+def quadratic_change(slope: Floats, curvature: Floats, step: Floats) -> float:
+    """``g s + s H s / 2``."""
+    return float(slope @ step + 0.5 * step @ curvature @ step)
+
+
 def minimise_in_box(slope: Floats, curvature: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
     """A local minimiser of ``g s + s H s / 2`` in a box around 0, and the value there.
 

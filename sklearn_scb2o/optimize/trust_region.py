@@ -8,7 +8,7 @@ from collections import deque
 import numpy as np
 
 from .archive import Archive, Floats, Integers, can_be_used
-from .quadratic import minimise_in_box
+from .quadratic import minimise_in_box, quadratic_change
 
 #: Points count as near within this many radii of the centre, and as the same within this part of one.
 NEAR, SAME = 2.0, 0.1
@@ -118,7 +118,7 @@ class TrustRegionSearch:
             high = np.minimum(1.0, (self._archive.region.high - self.x) / self._radius)
             step, value = minimise_in_box(slope_G + self._mu * slope_L, curve_G + self._mu * curve_L, low, high)
             self._predicted, self._size = -value, float(np.abs(step).max())
-            self._predicted_L = float(slope_L @ step + 0.5 * step @ curve_L @ step)
+            self._predicted_L = quadratic_change(slope_L, curve_L, step)
             if self._size < SMALL or self._predicted <= 1e-13 * abs(self._merit(self._center)):
                 if near.size < 2 * self._archive.d + 1:
                     self._want_points = True

@@ -75,10 +75,11 @@ class UpperSearch:
     ) -> None:  # fmt: skip
         self._differences, self._archive, self._center = differences, archive, center
         self._final, self._rival = final, rival
-        self._planes = CuttingPlanes(center, 0.1 * final, is_scaled=not archive.has_plateau)
+        has_kinks = archive.has_plateau  # L has, at its edge, and no curvature inside
+        self._planes = CuttingPlanes(center, 0.1 * final, is_scaled=not has_kinks)
         self._secant = SecantModel(center)
         self._models: list[ViolationModel] = [self._planes, self._secant]
-        if archive.has_plateau:  # L has kinks at its edge, and no curvature inside
+        if has_kinks:
             self._models = [FittedConstraints(center, 0.1 * final), self._planes]
         self._radius, self._steps = radius, steps
         self._allow(allowed)

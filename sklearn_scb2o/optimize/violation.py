@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from .archive import Floats
-from .quadratic import minimise_in_box, minimise_with_constraints
+from .quadratic import minimise_in_box, minimise_with_constraints, quadratic_change
 
 #: Gradients that are remembered: so many times d, and some.
 REMEMBERED = 3
@@ -52,11 +52,6 @@ class Step(NamedTuple):
 def violation(lower: float, lowest: float) -> float:
     """``sqrt(L - lowest L)``."""
     return float(np.sqrt(max(lower - lowest, 0.0)))
-
-
-def quadratic_change(slope: Floats, curvature: Floats, step: Floats) -> float:
-    """``g s + s H s / 2``."""
-    return float(slope @ step + 0.5 * step @ curvature @ step)
 
 
 class ViolationModel(Protocol):
