@@ -17,7 +17,7 @@ COLUMNS = ("lower", "upper", "distance", "spread", "ess", "alpha", "tau", "quant
 _RECENT = 64
 _INDEX = {name: i for i, name in enumerate(COLUMNS)}
 _WEIGHTS, _SPREAD = _INDEX["ess"], _INDEX["spread"]
-_MANY = 1024
+_MANY = 1024  # numbers of an array that is kept until it is written
 #: Iterations after which an optimizer looks at what it left on a device.
 LOOK_EVERY = 64
 
@@ -69,10 +69,13 @@ class History:
             if len(self._recent) == LOOK_EVERY:
                 self._write()
             return
-        self._recent.append(row)
-        # several runs: arrays may be views of larger ones; many particles or coordinates: large arrays are not kept
-        held = weights.size + (row[_SPREAD].first.size if isinstance(row[_SPREAD], Moments) else 0)
-        if len(self._recent) == _RECENT or self._rows.shape[2] > 1 or held > _MANY:
+        values = list(row)
+        if weights.size > _MANY:  # large arrays are not kept
+            values[_WEIGHTS] = 1.0 / np.vecdot(weights, weights)
+        if isinstance(row[_SPREAD], Moments) and row[_SPREAD].first.size > _MANY:
+            values[_SPREAD] = self.measure(row[_SPREAD])
+        self._recent.append(tuple(values))
+        if len(self._recent) == _RECENT:
             self._write()
 
     def _write(self) -> None:
@@ -85,22 +88,28 @@ class History:
             self._rows[self._written : stop] = _fetched(self._recent, self._rows.shape[2])
             self._written, self._recent = stop, []
             return
-        rows_of_weights = [row[_WEIGHTS] for row in self._recent]
-        weights = rows_of_weights[0][None] if len(rows_of_weights) == 1 else np.stack(rows_of_weights)
         rows = self._rows[self._written : stop]
         for i, column in enumerate(zip(*self._recent, strict=True)):
-            if i not in (_WEIGHTS, _SPREAD):
-                rows[:, i] = column[0] if len(column) == 1 else [[_number(value)] for value in column]
-        rows[:, _WEIGHTS] = 1.0 / np.vecdot(weights, weights)  # effective sample sizes
-        spreads = [row[_SPREAD] for row in self._recent]
-        unmeasured = [i for i, spread in enumerate(spreads) if isinstance(spread, Moments)]
-        if unmeasured:
-            sums = Moments(*(np.concatenate([spreads[i][j] for i in unmeasured]) for j in (0, 1)))
-            rows[unmeasured, _SPREAD, 0] = self.measure(sums)
-        for i, spread in enumerate(spreads):
-            if not isinstance(spread, Moments):
-                rows[i, _SPREAD] = spread
+            if i == _WEIGHTS and column[0].ndim > 1:  # effective sample sizes
+                weights = np.stack(column)
+                rows[:, i] = 1.0 / np.vecdot(weights, weights)
+            elif i == _SPREAD:
+                self._write_spreads(rows, column)
+            elif rows.shape[2] == 1:
+                rows[:, i] = [[_number(value)] for value in column]
+            else:
+                for j, value in enumerate(column):
+                    rows[j, i] = value
         self._written, self._recent = stop, []
+
+    def _write_spreads(self, rows: NDArray[np.float64], spreads: tuple[Any, ...]) -> None:
+        unmeasured = [j for j, spread in enumerate(spreads) if isinstance(spread, Moments)]
+        if unmeasured:
+            sums = Moments(*(np.concatenate([spreads[j][k] for j in unmeasured]) for k in (0, 1)))
+            rows[unmeasured, _SPREAD, 0] = self.measure(sums)
+        for j, spread in enumerate(spreads):
+            if not isinstance(spread, Moments):
+                rows[j, _SPREAD] = spread
 
     def amend(self, **values: Any) -> None:
         """Set columns of the last row."""

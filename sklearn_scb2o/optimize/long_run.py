@@ -6,7 +6,6 @@ once, and what the array functions do in dozens of passes over all particles is 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +16,12 @@ from ..particles import SELECTORS, order_statistics, tau_from_spread
 from ..particles.adaptation import ALPHA_DECAY
 from ..particles.backend import overflow_is_infinity
 from ..particles.long_rows import ranked
-from ..particles.offset import EPS, TINY
+from ..particles.offset import TINY
 from ..particles.selection import scores_in_reach
-from .one_run import TAME
+from .one_run import TAME, least_log
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
 
 Floats = NDArray[np.float64]
-_LOG_EPS = math.log(EPS)
 
 
 class RankingOfMany(NamedTuple):
@@ -70,7 +68,5 @@ def rank_many(L: Floats, beta: float, rtol: float) -> RankingOfMany | None:
     if not (isinstance(k, int) and k < n and order.first.item() > -TAME and order.ordered[0, k:].max() < TAME):
         return None
     tau = tau_from_spread(order, TAU_FRACTION)
-    # relative to the largest weight, which is far below 1 where less than one particle is to be selected
-    least = _LOG_EPS + min(0.0, math.log(beta * n))
-    index, score = scores_in_reach(L, beta, tau, SELECTORS["logistic"], order, rtol, least)
+    index, score = scores_in_reach(L, beta, tau, SELECTORS["logistic"], order, rtol, least_log(beta, n))
     return RankingOfMany(index, expit(score), L.take(index) <= at, n, at, k, tau.item())

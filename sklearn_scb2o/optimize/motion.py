@@ -196,14 +196,7 @@ def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, 
 def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) -> None:
     """`_into_box` in place; `spare` is overwritten."""
     if x.size <= _SMALL and boundary != "periodic":
-        np.maximum(x, low, out=spare)
-        np.minimum(spare, high, out=spare)
-        if boundary == "reflect":
-            x -= spare
-            spare -= x
-            np.maximum(spare, low, out=spare)
-            np.minimum(spare, high, out=spare)
-        x[...] = spare
+        _fold(x, low, high, boundary, spare)
         return
     for part in x if x.size > CHUNK else x[None]:  # of streams one by one, so that this takes little memory
         outside = part < low
@@ -212,7 +205,24 @@ def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) 
         if len(index):
             d = x.shape[-1]
             lowest, highest = (end[0, 0, 0] if end.size == 1 else end[0, 0].take(index % d) for end in (low, high))
-            part.put(index, _into_box(part.take(index), lowest, highest, boundary, np))
+            some = part.take(index)
+            if boundary == "periodic":
+                some = _into_box(some, lowest, highest, boundary, np)
+            else:
+                _fold(some, lowest, highest, boundary, np.empty_like(some))
+            part.put(index, some)
+
+
+def _fold(x: Array, low: Array, high: Array, boundary: str, spare: Array) -> None:
+    """`apply_boundary` in place, unless it is periodic; `spare` is overwritten."""
+    np.maximum(x, low, out=spare)
+    np.minimum(spare, high, out=spare)
+    if boundary == "reflect":
+        x -= spare
+        spare -= x
+        np.maximum(spare, low, out=spare)
+        np.minimum(spare, high, out=spare)
+    x[...] = spare
 
 
 def _into_box(x: Array, low: Array, high: Array, boundary: str, xp: ModuleType) -> Array:

@@ -26,16 +26,20 @@ def n_words(n: int) -> int:
 
 
 def fill_with_normals(generators: Sequence[np.random.Generator], out: NDArray[Any]) -> None:
-    """Standard normals in an array (R, n) of float32 or float64: row r is made of the words of generator r."""
-    n = out.shape[1]
-    at_a_time = max(1, PIECE // n)
+    """Standard normals in an array (R, n), or (R, k, n), of float32 or float64.
+
+    Row r is made of the words of generator r, as they are in k calls for n normals.
+    """
+    n = out.shape[-1]
+    at_a_time = max(1, PIECE // out[0].size)
     for first in range(0, len(generators), at_a_time):
         some, rows = generators[first : first + at_a_time], out[first : first + at_a_time]
         for start in range(0, n, PIECE):
-            part = rows[:, start : start + PIECE]
-            words = [rng.bit_generator.random_raw(n_words(part.shape[1])) for rng in some]
+            part = rows[..., start : start + PIECE]
+            shape = (*part.shape[1:-1], n_words(part.shape[-1]))
+            words = [rng.bit_generator.random_raw(math.prod(shape)) for rng in some]
             all_words = words[0] if len(words) == 1 else np.concatenate(words)
-            normals_from_words(all_words.reshape(len(words), -1), part)
+            normals_from_words(all_words.reshape(len(words), *shape), part)
 
 
 def normals_from_words(words: NDArray[np.uint64], out: NDArray[Any]) -> None:

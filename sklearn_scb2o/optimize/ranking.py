@@ -15,6 +15,7 @@ from ..particles import SELECTORS, OrderStatistics, Selector, order_statistics, 
 from ..particles.backend import Array, any_true, clamp, float_info, overflow_is_infinity, row_min
 from ..particles.offset import SHORT
 from .long_run import RankingOfMany, rank_many
+from .many_runs import RankingOfRuns, rank_runs
 from .one_run import RankingOfOne, rank_one
 from .parameters import TAU_FRACTION
 
@@ -81,18 +82,25 @@ class Ranking(NamedTuple):
         return _take(self, rows, xp)
 
 
-class RankingOfEach(NamedTuple):
-    """Those of several runs of many particles, which take turns."""
+class RankingOfParts(NamedTuple):
+    """Those of several runs that are not treated together."""
 
-    runs: list[Any]
+    parts: list[tuple[Any, AnyRanking]]  #: indices of some of the runs, or a slice, and their ranking
 
     @property
     def needed(self) -> NDArray[np.bool_]:
         """Rows whose upper value can get weight, (R, N)."""
-        return np.concatenate([ranking.needed for ranking in self.runs])
+        return in_order([(runs, ranking.needed) for runs, ranking in self.parts])
 
 
-AnyRanking: TypeAlias = Ranking | RankingOfOne | RankingOfMany | RankingOfEach
+AnyRanking: TypeAlias = "Ranking | RankingOfOne | RankingOfRuns | RankingOfMany | RankingOfParts"
+
+
+def in_order(parts: list[tuple[Any, NDArray[Any]]]) -> NDArray[Any]:
+    """Rows of some of the runs, and of others, as rows of all runs."""
+    n_runs = sum(len(rows) for _, rows in parts)
+    joined = np.concatenate([rows for _, rows in parts])
+    return joined[np.concatenate([np.arange(n_runs)[runs] for runs, _ in parts]).argsort()]
 
 
 class Remembered(NamedTuple):
@@ -113,18 +121,27 @@ def recall(known: Remembered | None, L: Array, settings: Settings, lower_best: A
 
 def rank(L: Array, settings: Settings, lower_best: Array, xp: ModuleType) -> AnyRanking:
     """What lower values (R, N) say, given the smallest ones before, (R, 1)."""
-    if xp is np and settings.is_usual and L.dtype.char == "d":
-        known: AnyRanking | None = None
-        if L.shape[1] > SHORT:
-            if len(L) > 1:
-                turns = zip(L[:, None], lower_best[:, None], strict=True)
-                return RankingOfEach([rank(run, settings, best, xp) for run, best in turns])
-            known = rank_many(L, settings.beta, _RTOL)
-        elif len(L) == 1:
-            known = rank_one(L, settings.beta, _RTOL)
-        if known is not None:
-            return known
-    return rank_on_arrays(L, settings, lower_best, xp)
+    if not (xp is np and settings.is_usual and L.dtype.char == "d"):
+        return rank_on_arrays(L, settings, lower_best, xp)
+    if len(L) > 1:
+        return _rank_several(L, settings, lower_best)
+    known = (rank_many if L.shape[1] > SHORT else rank_one)(L, settings.beta, _RTOL)
+    return rank_on_arrays(L, settings, lower_best, np) if known is None else known
+
+
+def _rank_several(L: Array, settings: Settings, lower_best: Array) -> AnyRanking:
+    """`rank` of several runs with usual settings on NumPy: those of many particles take turns."""
+    if L.shape[1] > SHORT:
+        turns = [slice(r, r + 1) for r in range(len(L))]
+        return RankingOfParts([(r, rank(L[r], settings, lower_best[r], np)) for r in turns])
+    found = rank_runs(L, settings.beta, _RTOL)
+    if isinstance(found, RankingOfRuns):
+        return found
+    usual, others = found.nonzero()[0], (~found).nonzero()[0]
+    on_arrays = rank_on_arrays(L[others], settings, lower_best[others], np)
+    if not len(usual):
+        return on_arrays
+    return RankingOfParts([(usual, rank(L[usual], settings, lower_best[usual], np)), (others, on_arrays)])
 
 
 @overflow_is_infinity

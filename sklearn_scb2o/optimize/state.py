@@ -27,8 +27,8 @@ class Counts(NamedTuple):
     @classmethod
     def of_batch(cls, update: Update, n: int, xp: ModuleType) -> Counts:
         """Those of a batch of n."""
-        used, failed = (None if mask is None else _count(mask, xp) for mask in (update.evaluated_upper, update.failed))
-        return cls(n, n if used is None else used, 0 if failed is None else failed)
+        used, failed = update.evaluated_upper, update.failed
+        return cls(n, n if used is None else _count(used, xp), 0 if failed is None else _count(failed, xp))
 
 
 @dataclass(eq=False)
@@ -147,7 +147,7 @@ class State:
         n_runs, n, d = y.shape
         index = xp.argmax(update.weights, axis=-1)
         index = index + n * count_up(n_runs, index, xp)
-        lower, upper = (xp.take(xp.reshape(v, (-1,)), index, axis=0)[:, None] for v in (L, G))
+        lower, upper = (take_rows(xp.reshape(v, (-1,)), index, xp)[:, None] for v in (L, G))
         if self.best_lower is None:
             out = xp.ones_like(lower, dtype=xp.bool) if update.dead is None else ~update.dead[:, None]
             self.best_lower = self.best_upper = xp.full_like(lower, np.inf)

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from ..particles import fused
 from ..particles.backend import Array, dtype_name
-from .normals import fill_with_normals, n_words, normals_from_words
+from .normals import fill_with_normals, n_words
 from .values import seed_sequence
 
 CHUNK = 65536  #: numbers of a population per generator of NumPy
 # Where a run takes at most _FEW normals, those of up to _AHEAD calls are drawn at a time, and at most _MANY in all.
-_FEW, _AHEAD, _MANY = 2048, 32, 131_072
-_NOTHING = np.empty((0, 0))
+_FEW, _AHEAD, _MANY = 2048, 32, 524_288
+_NOTHING = np.empty((0, 0, 0))
 
 
 def rows_per_stream(d: int) -> int:
@@ -106,7 +106,7 @@ class NumpyStreams(Streams):
     """Generators of NumPy; for another library what they draw is copied to its device."""
 
     library = "numpy"
-    _ahead: NDArray[Any]  # normals (k, R, n, d) that were drawn at a time
+    _ahead: NDArray[Any]  # normals (R, k, n, d) that were drawn at a time
     _taken: int  # how many of k were taken, or are not to be
     _before: list[Any]  # of each run, the state of its first generator before
 
@@ -120,11 +120,11 @@ class NumpyStreams(Streams):
     @property
     def generators(self) -> list[list[np.random.Generator]]:
         """Of each run, one for each `rows_per_stream` rows, having drawn what was taken and no more."""
-        if self._taken < len(self._ahead):
+        if self._taken < self._ahead.shape[1]:
             for (rng, *_), state in zip(self._generators, self._before, strict=True):
                 rng.bit_generator.state = state
                 rng.bit_generator.random_raw(self._taken * n_words(self._ahead[0, 0].size), output=False)
-        self._taken = len(self._ahead)
+        self._taken = self._ahead.shape[1]
         return self._generators
 
     @generators.setter
@@ -141,19 +141,16 @@ class NumpyStreams(Streams):
         n = math.prod(rest)
         if n > _FEW:
             return draw_normals(self.generators, shape, dtype_name(self._like))
-        if self._taken == len(self._ahead) or self._ahead.shape[1:] != shape:
+        if self._taken == self._ahead.shape[1] or self._ahead.shape[::2] != (n_runs, rest[0]):
             k = max(1, min(_AHEAD, _MANY // (n_runs * n)))
             generators = self.generators
             self._before = [run[0].bit_generator.state for run in generators]
-            if self._ahead.shape != (k, *shape):
-                self._ahead = np.empty((k, *shape), dtype_name(self._like))
-            words = np.empty((k, n_runs, n_words(n)), np.uint64)
-            for r, (rng, *_) in enumerate(generators):
-                words[:, r] = rng.bit_generator.random_raw(k * n_words(n)).reshape(k, -1)
-            normals_from_words(words, self._ahead.reshape(k, n_runs, n))
+            if self._ahead.shape != (n_runs, k, *rest):
+                self._ahead = np.empty((n_runs, k, *rest), dtype_name(self._like))
+            fill_with_normals([run[0] for run in generators], self._ahead.reshape(n_runs, k, n))
             self._taken = 0
         self._taken += 1
-        return self._ahead[self._taken - 1]
+        return self._ahead[:, self._taken - 1]
 
     def normals(self, shape: tuple[int, ...]) -> Array:
         """See `Streams`."""

