@@ -82,9 +82,8 @@ def swarm(recorder: Recorder, seed: int, **options: Any) -> None:
 
 
 def polished(recorder: Recorder, seed: int) -> None:
-    """The swarm, and COBYQA with what it takes at most, or half of the evaluations."""
-    left = min(100 * (recorder.d + 1), recorder.budget // 2)
-    swarm(recorder, seed, polish=True, max_iter=(recorder.budget - left) // N_PARTICLES)
+    """The swarm, and a polish, which has up to half of the evaluations."""
+    swarm(recorder, seed, polish=True)
 
 
 def averages_as_usual(d: int, cost: Callable[[int], int] = hybrid.n_evaluations, most: int = hybrid.MODELS) -> float:

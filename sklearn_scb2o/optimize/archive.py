@@ -67,13 +67,17 @@ class Region(NamedTuple):
 
 
 class Seen:
-    """Points with their values, in order, as a run goes on."""
+    """Points with their values, in order, as a run goes on: all, or batches until there are `FIRST` points."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, first_only: bool = False) -> None:
         self._batches: list[tuple[Floats, ...]] = []
+        self._left: float = FIRST if first_only else np.inf
 
     def add(self, x: Floats, lower: Floats, upper: Floats) -> None:
         """Points of shape (n, d), L and G of shape (n,)."""
+        if self._left <= 0:
+            return
+        self._left -= len(x)
         self._batches.append(tuple(np.array(a, dtype=float) for a in (x, lower, upper)))
 
     def arrays(self) -> tuple[Floats, ...]:

@@ -110,6 +110,7 @@ class Hybrid:
             self._tol = SAME_LOWER * archive.usual_excess
         lower, upper, x = answer
         archive.add(archive.scaled(x[None]), np.array([lower]), np.array([upper]))
+        self._first = 0  # point that can become the answer
 
     @property
     def answer(self) -> tuple[float, float, Floats] | None:
@@ -125,9 +126,9 @@ class Hybrid:
 
     @property
     def _best(self) -> int:
-        L = self._archive.lower
+        L, G = (values[self._first :] for values in (self._archive.lower, self._archive.upper))
         good = np.flatnonzero(L.min() + self._tol >= L)
-        return int(good[np.argmin(self._archive.upper[good])])
+        return int(self._first + good[np.argmin(G[good])])
 
     @property
     def _rival(self) -> tuple[float, float]:

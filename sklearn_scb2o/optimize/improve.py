@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from scipy.optimize import Bounds, OptimizeResult
+from scipy.optimize import OptimizeResult
 
 from .archive import Archive, Floats, Seen
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
 from .hybrid import Hybrid, SpentError
-from .polish import polish_result
+from .polish import Polish
 from .runs import Runs
 
 SEARCHED = 8, "the local searches find nothing better"
@@ -42,9 +42,9 @@ def improved_before(evaluator: Evaluator, budget: int | None, store: Checkpoint 
 
 def local_searches(
     result: OptimizeResult, seen: Seen, evaluator: Evaluator, runs: Runs, budget: int | None,
-    store: Checkpoint | None, *, refine: bool,
+    store: Checkpoint | None, *, polish: bool, only_polish: bool,
 ) -> Iterator[None]:  # fmt: skip
-    """Improve the result by local searches and further swarms, and a refinement if wanted, a search at a time."""
+    """Improve the result by local searches and further swarms, and a polish, or by that alone; a search at a time."""
     optimizer = runs.optimizer
     before = improved_before(evaluator, budget, store)
     result.update(before.fields)
@@ -59,29 +59,20 @@ def local_searches(
     def take_answer() -> None:
         if hybrid.answer is not None:
             result.lower_fun, result.fun, result.x = hybrid.answer
+            if only_polish:
+                return
             result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
 
-    hybrid = Hybrid(
+    arguments = (
         evaluate, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),
-        None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol,
-        seed=runs.other_seed(), refine=refine,
+        None if budget is None else budget - evaluator.nfev_lower, optimizer.parameters.lower_tol, runs.other_seed(),
     )  # fmt: skip
+    hybrid = Polish(*arguments) if only_polish else Hybrid(*arguments, refine=polish)
     try:
         for _ in hybrid:
             take_answer()
             yield
     finally:  # what was found by a search that has not ended, too
         take_answer()
-    if not hybrid.spent:
+    if not hybrid.spent and not only_polish:
         result.success, (result.status, result.message) = True, SEARCHED
-
-
-def polished(
-    result: OptimizeResult, evaluator: Evaluator, bounds: Bounds, budget: int | None, store: Checkpoint | None
-) -> OptimizeResult:
-    """The result of a search by COBYQA from there."""
-    before = improved_before(evaluator, budget, store)
-    if not before.is_final:
-        return polish_result(result, evaluator, bounds, budget)
-    result.update(before.fields)
-    return result

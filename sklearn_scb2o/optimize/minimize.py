@@ -15,10 +15,11 @@ from .callback import as_callback
 from .checkpoint import Checkpoint
 from .evaluation import Evaluator
 from .hybrid import N_PARTICLES, first_share
-from .improve import as_improved, local_searches, polished
+from .improve import as_improved, local_searches
 from .loop import BatchLoop, TicketLoop
 from .optimizer import SCB2OOptimizer
 from .parameters import check_count
+from .polish import polish_evaluations
 from .result import LIMITS
 from .runs import Runs
 from .values import settled_seed
@@ -124,10 +125,10 @@ def minimize(
         By far the best answer for a number of evaluations, unless G has very many local minima. L counts as lowest up
         to `lower_tol`, or else 1e-14 of its usual excess, or its noise.
     polish : bool
-        End with a local search by COBYQA from the result: G is minimised subject to L not above the value reached.
-        It takes what is left of `max_evals`, at most 100 (d + 1) evaluations, and never makes the result worse. With
-        `local_search` it is preceded by one by differences, for which up to a tenth of `max_evals` is kept: where the
-        objectives are smooth, L becomes as low as can be told, and x accurate to about 1e-8 of the box.
+        End with a local search from the result, which ends where L is lower, or as low and G lower. Where the
+        objectives are smooth it is by differences, and x becomes accurate to about 1e-8 of the box; elsewhere by
+        quadratic models. Up to half of `max_evals` is kept for it, and 300 (d + 1) evaluations at most. With
+        `local_search`, of which it is the end, up to a tenth of `max_evals` is kept.
     disp : bool
         Show a progress bar and the final message.
     preset : {"paper"}, optional
@@ -203,11 +204,12 @@ def minimize(
     if local_search:
         options.setdefault("n_particles", N_PARTICLES)
     optimizer = make(bounds, n_runs=n_runs, random_state=random_state, **options)
-    seen = Seen() if local_search else None
+    seen = Seen(first_only=not local_search) if local_search or polish else None
     swarm_budget = budget
-    if budget is not None and local_search:
-        batch = n_runs * (optimizer.batch_size + 1)
-        swarm_budget = min(budget, max(first_share(budget, len(optimizer.bounds.lb), batch), 2 * batch))
+    if budget is not None and seen is not None:
+        batch, d = n_runs * (optimizer.batch_size + 1), len(optimizer.bounds.lb)
+        share = first_share(budget, d, batch) if local_search else budget - polish_evaluations(budget, d)
+        swarm_budget = min(budget, max(share, 2 * batch))
     runs = Runs(optimizer, random_state, restarts, restart_growth)
     with (
         nullcontext() if checkpoint is None else Checkpoint.locked(checkpoint, checkpoint_every) as store,
@@ -245,7 +247,9 @@ def minimize(
                 result = runs.result()
                 if seen is not None and stopped is None and result.x is not None:
                     write()
-                    for _ in local_searches(result, seen, evaluator, runs, budget, store, refine=polish):
+                    for _ in local_searches(
+                        result, seen, evaluator, runs, budget, store, polish=polish, only_polish=not local_search
+                    ):
                         if call_back is not None and call_back(result):
                             stopped = STOPPED
                             break
@@ -256,8 +260,6 @@ def minimize(
                     error.add_note(f"The last evaluation that failed:\n{evaluator.failure_log[-1]['message']}")
                 raise
         result = runs.result() if result is None else result
-        if polish and stopped is None and result.x is not None:
-            result = polished(result, evaluator, optimizer.bounds, budget, store)
         if stopped is None and store is not None:
             write(improved=as_improved(result, budget) if polish or local_search else None)
     result.nfev_lower, result.nfev_upper = evaluator.nfev_lower, evaluator.nfev_upper
@@ -269,7 +271,7 @@ def minimize(
         for run in (result, *result.get("runs", ())):
             if not run.status:
                 run.status = LIMITS["max_evals"]
-                end = "the local searches have ended within" if local_search else "another batch would exceed"
+                end = "another batch would exceed" if seen is None else "the local searches have ended within"
                 run.message = f"{result.nfev} evaluations done, {end} max_evals={budget}"
     _log.info("%s: L=%.6g, G=%.6g after %d evaluations", result.message, result.lower_fun, result.fun, result.nfev)
     if disp:

@@ -117,8 +117,7 @@ def test_failures_of_one_run_leave_the_others_alone():
 def test_polish_improves_the_best_run():
     plain, polished = (small(n_runs=3, max_iter=10, polish=polish) for polish in (False, True))
     assert_same_result(plain.runs[plain.best_run], polished.runs[polished.best_run])
-    assert polished.fun < plain.fun
-    assert polished.lower_fun <= plain.lower_fun
+    assert polished.lower_fun < 1e-6 * plain.lower_fun
 
 
 def test_progress_of_several_runs_is_shown(capfd):
