@@ -127,8 +127,8 @@ def minimize(
     polish : bool
         End with a local search from the result, which ends where L is lower, or as low and G lower. Where the
         objectives are smooth it is by differences, and x becomes accurate to about 1e-8 of the box; elsewhere by
-        quadratic models. Up to half of `max_evals` is kept for it, and 300 (d + 1) evaluations at most. With
-        `local_search`, of which it is the end, up to a tenth of `max_evals` is kept.
+        quadratic models. Up to half of `max_evals` is kept for it, and 300 (d + 1) evaluations at most; of `max_time`
+        nothing. With `local_search`, of which it is the end, up to a tenth of `max_evals` is kept.
     disp : bool
         Show a progress bar and the final message.
     preset : {"paper"}, optional
