@@ -118,9 +118,7 @@ def main() -> None:
         upper, lower = grid_values(selection, seeds(20))
         cells = " ".join(f"{v.mean():10.4f} +- {v.std():.4f}".rjust(20) for v in (upper, lower))
         print(f"{name:>12} {cells} {int(np.sum(~np.isfinite(upper + lower))):>11}   {paper}")
-    print(
-        "\nminimize(local_search=True), or with a polish alone; after: the median of the evaluations until the answer was within 1e-2"
-    )
+    print("\nminimize(local_search=True), or with a polish alone; after: the median of evaluations until within 1e-2")
     columns = f"{'within 1e-2':>12} {'within 1e-6':>12} {'after':>7} {'median':>9} {'largest':>9}"
     print(f"{'problem':>12} {'polish':>6} {'evaluations':>11} {columns}")
     for problem in (circle(), star()):
