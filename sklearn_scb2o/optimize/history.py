@@ -74,6 +74,8 @@ class History:
             values[_WEIGHTS] = 1.0 / np.vecdot(weights, weights)
         if isinstance(row[_SPREAD], Moments) and row[_SPREAD].first.size > _MANY:
             values[_SPREAD] = self.measure(row[_SPREAD])
+        if self._rows.shape[2] > 1:  # arrays that may be views of larger ones
+            values = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
         self._recent.append(tuple(values))
         if len(self._recent) == _RECENT:
             self._write()

@@ -1,5 +1,6 @@
 """Run r of several equals the same run alone, to the bit; shortcuts of usual runs are what arrays give."""
 
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -67,6 +68,20 @@ def check_runs(problem, n, options, fail=None):
 )
 def test_runs_equal_single_runs(problem, n, options):
     check_runs(problem, n, options)
+
+
+@pytest.mark.parametrize("selector", ["logistic", "gumbel"])
+def test_the_history_of_several_runs_holds_nothing_of_the_size_of_the_population(selector):
+    optimizer = SCB2OOptimizer([(-3, 3)] * 2, n_particles=100, n_runs=50, selector=selector, random_state=0)
+    used = []
+    tracemalloc.start()
+    for _ in range(60):
+        x = optimizer.ask()
+        optimizer.tell(circle().lower(x), circle().upper(x))
+        del x
+        used.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert used[-1] - used[30] < 10 * 8 * 50 * 100  # values of these iterations would be three times as much
 
 
 def test_soft_selection_keeps_float32():
