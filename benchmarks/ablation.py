@@ -40,8 +40,8 @@ from sklearn_scb2o.optimize.hybrid import Hybrid
 from sklearn_scb2o.optimize.upper_search import Proposal, UpperSearch
 
 SUITE = "tuning"
-#: Particles of the swarm by default, and variables up to which it is looked at alone.
-N_PARTICLES, FEW = 100, 5
+#: Variables up to which the swarm is looked at alone.
+FEW = 5
 #: By how much the swarm may miss the violation and the error of G that count as success.
 LOOSER = 10.0
 #: Whether a run counts.

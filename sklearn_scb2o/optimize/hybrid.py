@@ -110,7 +110,7 @@ class Hybrid:
             self._tol = SAME_LOWER * archive.usual_excess
         lower, upper, x = answer
         archive.add(archive.scaled(x[None]), np.array([lower]), np.array([upper]))
-        self._first = 0  # point that can become the answer
+        self._first = 0  # index of the first point that can become the answer
 
     @property
     def answer(self) -> tuple[float, float, Floats] | None:

@@ -59,9 +59,8 @@ def local_searches(
     def take_answer() -> None:
         if hybrid.answer is not None:
             result.lower_fun, result.fun, result.x = hybrid.answer
-            if only_polish:
-                return
-            result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
+            if not only_polish:
+                result.consensus = OptimizeResult(x=result.x, lower=result.lower_fun, upper=result.fun)
 
     arguments = (
         evaluate, Archive(optimizer.bounds, *seen.arrays()), (result.lower_fun, result.fun, result.x),

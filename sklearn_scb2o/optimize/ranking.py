@@ -98,9 +98,9 @@ AnyRanking: TypeAlias = "Ranking | RankingOfOne | RankingOfRuns | RankingOfMany 
 
 def in_order(parts: list[tuple[Any, NDArray[Any]]]) -> NDArray[Any]:
     """Rows of some of the runs, and of others, as rows of all runs."""
-    n_runs = sum(len(rows) for _, rows in parts)
     joined = np.concatenate([rows for _, rows in parts])
-    return joined[np.concatenate([np.arange(n_runs)[runs] for runs, _ in parts]).argsort()]
+    runs = np.concatenate([np.arange(len(joined))[some] for some, _ in parts])
+    return joined if (runs[:-1] < runs[1:]).all() else joined[runs.argsort()]
 
 
 class Remembered(NamedTuple):
