@@ -234,10 +234,16 @@ def test_asynchronous_run_follows_the_number_of_workers(monkeypatch):
         executor.num_workers = 3
 
     largest = {1: 0, 3: 0}  # number of evaluations at work, by number of workers
+    deadline = time.monotonic() + 30.0
 
     def lower(x):
-        largest[executor.num_workers] = max(largest[executor.num_workers], sum(not f.done() for f in at_work))
-        time.sleep(0.001)
+        n_workers = executor.num_workers
+        while True:  # until there were as many as there can be
+            largest[n_workers] = max(largest[n_workers], sum(not f.done() for f in at_work))
+            if largest[n_workers] >= n_workers or time.monotonic() > deadline:
+                break
+            time.sleep(0.001)
+        time.sleep(0.001)  # for one too many to be seen
         return float(x @ x), 0.0
 
     with Growing(8) as executor:
