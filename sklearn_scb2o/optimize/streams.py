@@ -106,7 +106,7 @@ class NumpyStreams(Streams):
     """Generators of NumPy; for another library what they draw is copied to its device."""
 
     library = "numpy"
-    _ahead: NDArray[Any]  # normals (R, k, n, d) that were drawn at a time
+    _ahead: NDArray[Any]  # normals (k, R, n, d) that were drawn at a time
     _taken: int  # how many of k were taken, or are not to be
     _before: list[Any]  # of each run, the state of its first generator before
 
@@ -120,11 +120,11 @@ class NumpyStreams(Streams):
     @property
     def generators(self) -> list[list[np.random.Generator]]:
         """Of each run, one for each `rows_per_stream` rows, having drawn what was taken and no more."""
-        if self._taken < self._ahead.shape[1]:
+        if self._taken < len(self._ahead):
             for (rng, *_), state in zip(self._generators, self._before, strict=True):
                 rng.bit_generator.state = state
                 rng.bit_generator.random_raw(self._taken * n_words(self._ahead[0, 0].size), output=False)
-        self._taken = self._ahead.shape[1]
+        self._taken = len(self._ahead)
         return self._generators
 
     @generators.setter
@@ -141,16 +141,16 @@ class NumpyStreams(Streams):
         n = math.prod(rest)
         if n > _FEW:
             return draw_normals(self.generators, shape, dtype_name(self._like))
-        if self._taken == self._ahead.shape[1] or self._ahead.shape[::2] != (n_runs, rest[0]):
+        if self._taken == len(self._ahead) or self._ahead.shape[1:3] != (n_runs, rest[0]):
             k = max(1, min(_AHEAD, _MANY // (n_runs * n)))
             generators = self.generators
             self._before = [run[0].bit_generator.state for run in generators]
-            if self._ahead.shape != (n_runs, k, *rest):
-                self._ahead = np.empty((n_runs, k, *rest), dtype_name(self._like))
-            fill_with_normals([run[0] for run in generators], self._ahead.reshape(n_runs, k, n))
+            if self._ahead.shape != (k, n_runs, *rest):
+                self._ahead = np.empty((k, n_runs, *rest), dtype_name(self._like))
+            fill_with_normals([run[0] for run in generators], self._ahead.reshape(k, n_runs, n).transpose(1, 0, 2))
             self._taken = 0
         self._taken += 1
-        return self._ahead[:, self._taken - 1]
+        return self._ahead[self._taken - 1]
 
     def normals(self, shape: tuple[int, ...]) -> Array:
         """See `Streams`."""
