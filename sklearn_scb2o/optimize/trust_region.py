@@ -187,9 +187,13 @@ class TrustRegionSearch:
         distance = np.abs(offsets).max(axis=1)
         near = np.flatnonzero(distance <= NEAR * self._radius)
         near = near[np.argsort(distance[near], kind="stable")]
-        cells = np.round(offsets[near] / (SAME * self._radius))
-        _, first = np.unique(cells, axis=0, return_index=True)
-        return near[np.sort(first)][: self._most]
+        n = 2 * self._most
+        while True:
+            cells = np.round(offsets[near[:n]] / (SAME * self._radius))
+            _, first = np.unique(cells, axis=0, return_index=True)
+            if first.size >= self._most or n >= near.size:
+                return near[np.sort(first)[: self._most]]
+            n *= 4
 
     def _models(self, near: Integers) -> list[tuple[Floats, Floats]]:
         """Gradient and curvature of L and of G at the centre, in units of the radius.
