@@ -143,7 +143,7 @@ def table_2d(rows: list[Row]) -> str:
 
 
 def _agree(values: NDArray[np.float64], paper: float, factor: float) -> bool:
-    """Whether the mean over seeds is within a factor of the paper's, or as near as means over so many seeds and five."""
+    """Whether the mean over seeds is within a factor of the paper's, or as near as means over five seeds are."""
     mean = values.mean()
     if 1.0 / factor <= mean / paper <= factor:
         return True
