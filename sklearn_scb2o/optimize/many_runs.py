@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import SELECTORS, consensus_point
+from ..particles import consensus_point
 from ..particles.adaptation import ALPHA_DECAY
 from ..particles.backend import exp_as_floats, overflow_is_infinity
-from ..particles.offset import EPS, TINY, solve_offsets_of_columns
+from ..particles.offset import TINY, solve_offsets_of_columns
 from ..particles.selection import quantile_rank
 from .one_run import FAR, TAME, WIDEST, least_log
 from .parameters import ALPHA_FRACTION, TAU_FRACTION
@@ -102,7 +102,7 @@ def rank_runs(L: Floats, beta: float, rtol: float) -> RankingOfRuns | NDArray[np
     in_reach = np.logical_or.reduce(ordered <= (after + FAR * tau)[:, None], 0)
     columns = ordered[:, : np.count_nonzero(in_reach)].T.copy()
     exponentials = np.exp((columns - at) / tau)
-    s = solve_offsets_of_columns(exponentials, gap, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
+    s = solve_offsets_of_columns(exponentials, gap, beta, N, k, rtol)
     bound = at + (s - least_log(beta, N)) * tau
     is_usual = bound >= at  # NaN where no offset was found
     if np.count_nonzero(is_usual) < n_runs:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles import SELECTORS
 from ..particles.adaptation import ALPHA_DECAY
 from ..particles.offset import EPS, TINY, solve_offset_of_floats
 from ..particles.selection import quantile_rank
@@ -79,7 +78,7 @@ def rank_one(L: NDArray[np.float64], beta: float, rtol: float) -> RankingOfOne |
     if not (gap < WIDEST and lower[0] > -TAME and lower[-1] < TAME):
         return None
     exponentials = np.exp((ordered[: bisect_right(lower, after + FAR * tau)] - at) / tau).tolist()
-    s = solve_offset_of_floats(exponentials, gap, SELECTORS["logistic"], min(max(beta, TINY), 1.0 - EPS), N, k, rtol)
+    s = solve_offset_of_floats(exponentials, gap, beta, N, k, rtol)
     if s is None:
         return None
     n, inside = bisect_right(lower, at + (s - least_log(beta, N)) * tau), bisect_right(lower, at)

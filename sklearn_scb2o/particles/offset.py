@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import Array, as_number, clamp, count_up, exp_as_floats, is_true_anywhere, log_as_floats, row_sum
-from .selectors import Selector
+from .selectors import SELECTORS, Selector
 
 # Plain Newton steps before the bracket is kept as well; nearly always they are enough.
 _PLAIN_STEPS = 8
@@ -40,6 +40,11 @@ _NEGLIGIBLE = 2.0**-55
 SHORT = 512
 #: Distance from 1 to the next float, and smallest normal float, of Python floats.
 EPS, TINY = sys.float_info.epsilon, sys.float_info.min
+
+
+def proper_share(beta: float, eps: float, tiny: float) -> float:
+    """A share to be selected for which there is a finite quantile: 1, for which there is none, less a rounding."""
+    return min(max(beta, tiny), 1.0 - eps)
 
 
 class Sums(NamedTuple):
@@ -194,17 +199,18 @@ def _psi_and_slope(selector: Selector, z: NDArray[Any]) -> Callable[[Any], Any]:
 
 
 def solve_offset_of_floats(
-    exponentials: list[float], gap: float, selector: Selector, beta: float, n: int, k: int, rtol: float
+    exponentials: list[float], gap: float, beta: float, n: int, k: int, rtol: float
 ) -> float | None:
     """`solve_offset` of one run for the logistic selector, on floats; None where it takes more than the plain steps.
 
     `exponentials` are ``exp(z)`` of the values of the run that can have weight, in order, more than k and all within
     600 of any offset; `gap` is ``z_(k+1)``.
     """
+    beta = proper_share(beta, EPS, TINY)
     weight = beta * n
     if weight < _ALONE:
         return None
-    low, above, high, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
+    low, above, high, lacking = _offset_bounds(SELECTORS["logistic"], beta, n, k, EPS, np)
     high = max(min(gap + above, high), low)
     s: float = min(max(min(0.5 * gap, lacking), low), high)
     missing, limit = k - weight, _MARGIN * rtol * weight
@@ -232,17 +238,17 @@ def solve_offset_of_floats(
 
 
 def solve_offsets_of_columns(
-    exponentials: NDArray[np.float64], gap: NDArray[np.float64], selector: Selector, beta: float, n: int, k: int,
-    rtol: float,
-) -> NDArray[np.float64]:  # fmt: skip
+    exponentials: NDArray[np.float64], gap: NDArray[np.float64], beta: float, n: int, k: int, rtol: float
+) -> NDArray[np.float64]:
     """`solve_offset_of_floats` to the bit for each of several columns, on arrays; NaN where it returns None.
 
     `exponentials` have shape (W, R), `gap` (R,).
     """
+    beta = proper_share(beta, EPS, TINY)
     weight = beta * n
     if weight < _ALONE:
         return np.full_like(gap, math.nan)
-    low, above, most, lacking = _offset_bounds(selector, beta, n, k, EPS, np)
+    low, above, most, lacking = _offset_bounds(SELECTORS["logistic"], beta, n, k, EPS, np)
     high = np.maximum(np.minimum(gap + above, most), low)
     s: NDArray[np.float64] = clamp(np.minimum(0.5 * gap, lacking), low, high, np)
     missing, limit = k - weight, _MARGIN * rtol * weight

@@ -24,7 +24,7 @@ from .backend import (
     run_numbers,
 )
 from .long_rows import offset_near, parted, sums_of_long_row
-from .offset import SHORT, solve_offset, sums_of_rows
+from .offset import SHORT, proper_share, solve_offset, sums_of_rows
 from .selectors import SELECTORS, Selector
 
 # Distance in units of tau above L_(k + 1) from which on values have no weight beside that one.
@@ -282,7 +282,7 @@ def _offset(
 ) -> Array:  # fmt: skip
     """The offset ``(q - L_(k)) / tau`` of each run, (..., 1)."""
     eps, tiny, _ = float_info(L, xp)
-    beta = min(max(beta, tiny), 1.0 - eps)  # beta = 1 has no finite quantile: stop one rounding short of it
+    beta = proper_share(beta, eps, tiny)
     if rtol is None:
         rtol = 1e-13 if eps < 1e-10 else 4e-6
     if xp is np and L.shape[-1] > SHORT:
