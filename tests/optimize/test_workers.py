@@ -1,4 +1,5 @@
 import functools
+import logging
 import math
 import multiprocessing
 import os
@@ -367,16 +368,18 @@ def test_numerical_libraries_of_processes_that_work_at_once_share_the_cores(name
 
 @slow
 @pytest.mark.parametrize("name", LOKY)
-def test_the_evaluation_that_kills_its_process_is_found_and_the_others_have_their_values(name, caplog):
+def test_the_evaluation_that_kills_its_process_is_found_and_the_others_have_their_values(name, monkeypatch):
+    said = []
+    monkeypatch.setattr(logging.getLogger("sklearn_scb2o"), "handle", lambda record: said.append(record.getMessage()))
     with opened(name) as pool:
         found = outcomes(pool, Call(dies_at_five), points(12))
         assert [o.value for o in found] == [None if i == 5 else 3.0 * i for i in range(12)]
         assert found[5].failure == "killed"
         assert "was killed by SIGKILL" in found[5].message
-        assert caplog.text.count("a worker process has died") == 1
+        assert sum("a worker process has died" in text for text in said) == 1
         # the next ones do not break the pool again
         assert outcomes(pool, Call(dies_at_five), points(12))[5].failure == "killed"
-        assert caplog.text.count("a worker process has died") == 1
+        assert sum("a worker process has died" in text for text in said) == 1
 
 
 @slow
