@@ -111,7 +111,8 @@ def _move_in_place(
     if low.ndim == 1:
         low, high = block_rows(low, n), block_rows(high, n)
     if y.size <= CHUNK:  # as below, without the planning
-        sums = _step_in_place(y, target.repeat(n, 1), streams.next_normals(y.shape), low[:, :n], high[:, :n], step)
+        z = _step_in_place(y, target.repeat(n, 1), streams.next_normals(y.shape), low[:, :n], high[:, :n], step)
+        sums = _moments_in_place(z)
         if user is not None:
             np.multiply(y, scale[:, :n], out=user)
         return sums
@@ -145,11 +146,11 @@ def _move_share(
         x = y[runs, rows, :].reshape(-1, n, d)
         normals = np.empty_like(x) if user is None else user[runs, rows, :].reshape(x.shape)
         fill_with_normals([rng for run in generators[runs] for rng in run[of_run]], normals.reshape(len(x), -1))
-        parts = _step_in_place(x, points[:, :n], normals, low[:, :n], high[:, :n], step)
+        z = _step_in_place(x, points[:, :n], normals, low[:, :n], high[:, :n], step)
+        for total, part in zip(sums, _moments_in_place(z.reshape(len(points), -1, d)), strict=True):
+            total += part
         if user is not None:  # while it is in the cache
             np.multiply(x, scale[:, :n], out=normals)
-        for total, part in zip(sums, parts, strict=True):
-            total += part.reshape(len(points), -1, d).sum(axis=1)
     return sums
 
 
@@ -170,11 +171,8 @@ def _as_rows(m: Array, n: int) -> Array:
     return m if m.shape[2] >= _WIDE else m.repeat(n, 1)
 
 
-def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, step: Step) -> Moments:
-    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; returns the moments about m.
-
-    `normals` are overwritten.
-    """
+def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, step: Step) -> Array:
+    """`euler_maruyama_step` and `apply_boundary`, to the bit, without temporaries; returns ``x - m``, in `normals`."""
     lam, sigma, dt, noise, cap, floor, boundary = step
     x -= m
     size, unit = diffusion_size(x, noise, cap, floor, np)
@@ -184,13 +182,24 @@ def _step_in_place(x: Array, m: Array, normals: Array, low: Array, high: Array, 
     x += normals
     x += m
     _bring_back(x, low, high, boundary, normals)
-    z = np.subtract(x, m, out=normals)
-    ones = _ones(z.shape[1], z.dtype)
-    first = np.matmul(ones, z)[:, 0, :]
+    return np.subtract(x, m, out=normals)
+
+
+def _moments_in_place(z: Array) -> Moments:
+    """Moments of differences (R, n, d), which are overwritten."""
+    first = _sum_of_particles(z)
     if z.shape[2] <= _NARROW:
         return Moments(first, np.vecdot(z, z, axis=1))  # type: ignore[call-overload]
     z *= z  # sums of products along the particles take many times longer than those of this
-    return Moments(first, np.matmul(ones, z)[:, 0, :])
+    return Moments(first, _sum_of_particles(z))
+
+
+def _sum_of_particles(z: Array) -> Array:
+    """Sums over the particles of each run, (R, d)."""
+    ones = _ones(z.shape[1], z.dtype)
+    if len(z) == 1 and z.size > CHUNK:  # part of a run: matmul would keep other threads waiting
+        return np.dot(ones, z[0])
+    return np.matmul(ones, z)[:, 0, :]
 
 
 def _bring_back(x: Array, low: Array, high: Array, boundary: str, spare: Array) -> None:
