@@ -55,7 +55,8 @@ def normals_from_words(words: NDArray[np.uint64], out: NDArray[Any]) -> None:
     np.sqrt(radius, out=radius)
     np.copyto(angle, halves[..., k:].view(np.int32), casting="unsafe")
     angle *= _HALF_TURN
-    cosine = np.cos(angle, out=halves[..., :k].view(_single))  # memory that is in the cache
+    spare = halves.reshape(-1)[: words.size].view(_single)  # memory that is in the cache
+    cosine = np.cos(angle, out=spare.reshape(words.shape))
     cosine *= radius
     out[..., :k] = cosine
     np.sin(angle, out=angle)
