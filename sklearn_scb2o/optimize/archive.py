@@ -23,14 +23,20 @@ TOO_LARGE = 1e100
 
 
 class Jump(NamedTuple):
-    """Where G jumps: where a coordinate passes a value."""
+    """Where G jumps: where ``normal @ z`` passes a value, with a normal of length 1."""
 
-    coordinate: int
+    normal: Floats
     value: float
+
+    @property
+    def coordinate(self) -> int | None:
+        """The coordinate on which it depends; None if on several."""
+        some = np.flatnonzero(self.normal)
+        return int(some[0]) if some.size == 1 else None
 
     def is_below(self, z: Floats) -> bool:
         """Whether a point of shape (d,) lies before it."""
-        return bool(z[self.coordinate] <= self.value)
+        return bool(self.normal @ z <= self.value)
 
 
 class Region(NamedTuple):
@@ -52,13 +58,13 @@ class Region(NamedTuple):
         """The steps from a point of shape (d,) that stay inside and within `radius`: their least and largest."""
         return np.maximum(-radius, self.low - z), np.minimum(radius, self.high - z)
 
-    def beside(self, jump: Jump, below: bool) -> Region:
-        """The part on one side of a jump."""
+    def beside(self, coordinate: int, value: float, below: bool) -> Region:
+        """The part on one side of a value of a coordinate, up to a margin."""
         low, high = self.low.copy(), self.high.copy()
         if below:
-            high[jump.coordinate] = min(high[jump.coordinate], jump.value - MARGIN)
+            high[coordinate] = min(high[coordinate], value - MARGIN)
         else:
-            low[jump.coordinate] = max(low[jump.coordinate], jump.value + MARGIN)
+            low[coordinate] = max(low[coordinate], value + MARGIN)
         return Region(low, high)
 
     def with_point(self, z: Floats) -> Region:
@@ -115,6 +121,8 @@ class Archive:
         The box in these coordinates.
     jumps : list of Jump
         Where G jumps, as far as searches found out.
+    seeks_planes : bool
+        Whether they look for jumps that depend on several coordinates: until one is no plane.
     n_failed : int
         How many points were left out as they failed: not those of a swarm that did not ask for G.
     """
@@ -132,6 +140,7 @@ class Archive:
             self.origin = np.where(np.isfinite(lb), lb, first)
         self.region = Region((lb - self.origin) / self.widths, (ub - self.origin) / self.widths)
         self.jumps: list[Jump] = []
+        self.seeks_planes = True
         self._n = self.n_failed = 0
         self._points = np.empty((0, self.free.size))
         self._values = np.empty((2, 0))

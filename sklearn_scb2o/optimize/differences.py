@@ -78,6 +78,10 @@ class ForwardDifferences:
             self._last = self._measured(z)
         return self._last
 
+    def go_on_with(self, function: Function) -> None:
+        """Evaluate this from now on."""
+        self.function, self._last = function, None
+
     def _measured(self, z: Floats) -> Point:
         """From d + 1 evaluations."""
         steps = self.region.steps_inside(z, self.step)

@@ -11,7 +11,9 @@ import numpy as np
 
 from .archive import Archive, Floats
 from .descent import descend, go_on, looks_smooth
+from .differences import Function
 from .graduated import graduate, n_evaluations
+from .jumps import on_one_side
 from .optimizer import SCB2OOptimizer
 from .trust_region import TrustRegionSearch
 from .upper_search import Refinement, refinement_evaluations
@@ -226,12 +228,11 @@ class Hybrid:
             if sides in self._sides:
                 continue
             self._sides.add(sides)
-            region = archive.region
-            for jump, below in zip(archive.jumps, sides, strict=True):
-                region = region.beside(jump, below)
+            there = list(zip(archive.jumps, sides, strict=True))
+            function, region = on_one_side(self._at, archive.region, there, archive.usual_excess)
             if np.all(region.low < region.high):
                 best = self._best
-                self._search(descend, region.clip(z), self._lower_tol, self._rival, region)
+                self._search(descend, region.clip(z), self._lower_tol, self._rival, region, function=function)
                 n = 0 if self._best != best else n
                 yield
 
@@ -282,11 +283,11 @@ class Hybrid:
         self._search(descend, start, self._lower_tol, self._rival)
         self._lengths.append(len(self._archive.z) - known)
 
-    def _search(self, search: Callable[..., None], *arguments: Any) -> None:
-        """Run one of the searches by differences, which may be too long."""
+    def _search(self, search: Callable[..., None], *arguments: Any, function: Function | None = None) -> None:
+        """Run one of the searches by differences, of the objectives or a function of them; it may be too long."""
         self._allowed = LONGEST * (self._archive.d + 1)
         try:
-            search(self._at, self._archive, *arguments)
+            search(function or self._at, self._archive, *arguments)
         except SpentError:
             if self._left <= 0:
                 raise

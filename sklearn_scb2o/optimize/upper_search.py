@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .archive import Archive, Floats, Jump
+from .archive import Archive, Floats
 from .differences import STAND_IN, CentralDifferences, ForwardDifferences, Function
 from .fitted_constraints import FittedConstraints
-from .jumps import find_jump, meets_jump
+from .jumps import find_jump, meets_jump, on_one_side
 from .lower_search import minimise_lower
 from .violation import CuttingPlanes, Point, SecantModel, Step, ViolationModel, violation
 
@@ -84,6 +84,7 @@ class UpperSearch:
         self._radius, self._steps = radius, steps
         self._allow(allowed)
         self._tries = TRIES
+        self._beside: set[int] = set()  # jumps of the archive that steps do not pass
         self._measured: Point | None = None  # where second differences were taken last
 
     def run(self) -> None:
@@ -183,19 +184,32 @@ class UpperSearch:
         rival = violation(self._rival[0], self._lowest_known)
         return keeps and self._center.upper >= self._rival[1] and rival <= NEARLY * self._final
 
-    def _jumps_before(self, new: Point) -> list[Jump]:
-        """Jumps of G on the way to a point, if what G does there tells of one."""
+    def _jumps_before(self, new: Point) -> set[int]:
+        """Jumps of G on the way to a point, by their number, if what G does there tells of one."""
         differences, archive, z = self._differences, self._archive, self._center.z
+        jumps = archive.jumps
         if not meets_jump(self._center, new):
-            return []
-        known = [jump for jump in archive.jumps if jump.is_below(z) != jump.is_below(new.z)]
+            return set()
+        known = {i for i, jump in enumerate(jumps) if jump.is_below(z) != jump.is_below(new.z)} - self._beside
         if known or not self._tries:
             return known
         self._tries -= 1
-        jump = find_jump(differences.function, differences.region, self._center, new)
-        found = [] if jump is None else [jump]
-        archive.jumps.extend(found)
-        return found
+        jump = find_jump(differences.function, archive, differences.region, self._center, new)
+        if jump is None:
+            return set()
+        jumps.append(jump)
+        return {len(jumps) - 1}
+
+    def _stay_beside(self, numbers: set[int]) -> None:
+        """From now on, take no step over these jumps."""
+        differences, archive, z = self._differences, self._archive, self._center.z
+        self._beside |= numbers
+        sides = [(archive.jumps[i], archive.jumps[i].is_below(z)) for i in sorted(numbers)]
+        function, region = on_one_side(differences.function, differences.region, sides, archive.usual_excess)
+        differences.region = region.with_point(z)
+        if function is not differences.function:
+            differences.go_on_with(function)
+            self._center = differences.at(z)
 
     def _may_measure(self) -> bool:
         """Whether second differences have not been taken here, would not be too many, and L has no kinks.
@@ -241,11 +255,8 @@ class UpperSearch:
             self._center = new
             if reached > 0.7 * promised and step.size > 0.9 * self._radius:
                 self._radius = min(GROWTH * self._radius, LARGEST)
-        elif jumps and new.upper > center.upper:  # from now on steps stay on this side
-            region = self._differences.region
-            for jump in jumps:
-                region = region.beside(jump, jump.is_below(center.z))
-            self._differences.region = region.with_point(center.z)
+        elif jumps and new.upper > center.upper:
+            self._stay_beside(jumps)
         elif self._may_measure() and min(model.error for model in self._models) > WRONG:
             self._measured = center
             self._secant.be_told(*self._differences.curvatures(center))
