@@ -19,9 +19,9 @@ KEPT = 0.7
 #: How near to each other two points on both sides are, and over which distance the jump is to depend on one coordinate,
 #: in widths of the box.
 NEAR, FAR = 1e-9, 1e-4
-#: Where it depends on several: how far aside the line is crossed by others, with so many variables at most, and over
-#: which distance the jump is to be where these tell.
-ASIDE, PLANES, FLAT = 0.01, 12, 0.1
+#: Where it depends on several, with so many variables at most: how far aside the line is crossed by others, how exactly
+#: it is known where, and over which distance the jump is to be where these tell.
+PLANES, ASIDE, EXACT, FLAT = 12, 0.01, 1e-8, 0.1
 #: Which of points of shape (n, d) lie beyond a jump.
 IsBeyond = Callable[[Floats], NDArray[np.bool_]]
 
@@ -179,7 +179,7 @@ def _crossing(is_beyond: IsBeyond, region: Region, base: Floats, along: Floats) 
     else:
         return None
     begin, end = -reach, reach
-    while end - begin > ASIDE * ASIDE * 1e-4:
+    while end - begin > EXACT:
         middle = 0.5 * (begin + end)
         if is_beyond((base + middle * along)[None])[0]:
             end = middle

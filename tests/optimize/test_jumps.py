@@ -191,23 +191,29 @@ def edge(threshold, gain):
     return np.append(threshold, np.sqrt(1.0 - threshold**2) * rest[1:] / np.linalg.norm(rest))
 
 
-def test_a_search_goes_along_a_jump_that_it_does_not_pass():
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_search_goes_along_a_jump_that_it_does_not_pass(turned):
     gain, threshold = np.array([0.6, 0.5, -0.4, 0.3]), 0.25
+    axes = np.linalg.qr(np.random.default_rng(3).standard_normal((4, 4)))[0] if turned else np.eye(4)
 
     def f(z):
-        x = 6.0 * z - 3.0
+        x = (6.0 * z - 3.0) @ axes
         return section(x), 2.0 - x @ gain + 0.5 * (x[..., 0] > threshold)
 
     known = np.random.default_rng(0).uniform(size=(20, 4))
     archive = Archive(Bounds(np.zeros(4), np.ones(4)), known, *f(known))
 
-    descend(adding(f, archive), archive, np.array([0.4, 0.6, 0.6, 0.5]), 1e-8)
+    descend(adding(f, archive), archive, 0.5 + axes @ [-0.1, 0.1, 0.1, 0.0], 1e-8)
     good = np.flatnonzero(archive.lower <= 1e-8)
-    found = 6.0 * archive.z[good[np.argmin(archive.upper[good])]] - 3.0
-    np.testing.assert_allclose(found, edge(threshold, gain), atol=1e-3)
+    found = (6.0 * archive.z[good[np.argmin(archive.upper[good])]] - 3.0) @ axes
+    np.testing.assert_allclose(found, edge(threshold, gain), atol=1e-2 if turned else 1e-3)
     (jump,) = archive.jumps
-    np.testing.assert_array_equal(jump.normal, [1, 0, 0, 0])
-    assert jump.value == pytest.approx((threshold + 3.0) / 6.0, abs=1e-8)
+    assert (jump.coordinate is None) == turned
+    along, value = axes[:, 0], (threshold + 3.0 * axes[:, 0].sum()) / 6.0
+    if jump.normal @ along < 0.0:
+        along, value = -along, -value
+    np.testing.assert_allclose(jump.normal, along, atol=2e-6)
+    assert jump.value == pytest.approx(value, abs=2e-6 if turned else 1e-8)
 
 
 @pytest.mark.parametrize("below", [True, False])
