@@ -52,6 +52,14 @@ OTHER_PROCESSES = [
 EVERY_POOL = ["serial", "map", *THREADS, *LOKY, *OTHER_PROCESSES]
 
 
+@pytest.fixture
+def said(monkeypatch):
+    """What the package has logged."""
+    texts = []
+    monkeypatch.setattr(logging.getLogger("sklearn_scb2o"), "handle", lambda record: texts.append(record.getMessage()))
+    return texts
+
+
 @contextmanager
 def opened(name):
     """A pool of two workers."""
@@ -368,9 +376,7 @@ def test_numerical_libraries_of_processes_that_work_at_once_share_the_cores(name
 
 @slow
 @pytest.mark.parametrize("name", LOKY)
-def test_the_evaluation_that_kills_its_process_is_found_and_the_others_have_their_values(name, monkeypatch):
-    said = []
-    monkeypatch.setattr(logging.getLogger("sklearn_scb2o"), "handle", lambda record: said.append(record.getMessage()))
+def test_the_evaluation_that_kills_its_process_is_found_and_the_others_have_their_values(name, said):
     with opened(name) as pool:
         found = outcomes(pool, Call(dies_at_five), points(12))
         assert [o.value for o in found] == [None if i == 5 else 3.0 * i for i in range(12)]
@@ -687,7 +693,7 @@ def test_capacity_follows_a_growing_cluster_of_dask():
 
 
 @slow
-def test_waiting_for_dask_without_workers_is_told_once_and_ends_when_one_joins(caplog, monkeypatch):
+def test_waiting_for_dask_without_workers_is_told_once_and_ends_when_one_joins(said, monkeypatch):
     pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(executors, "DESERTED", 0.5)
@@ -701,6 +707,4 @@ def test_waiting_for_dask_without_workers_is_told_once_and_ends_when_one_joins(c
         later.start()
         assert pool.next()[1].value == 3.0
         later.join()
-    assert [r.message for r in caplog.records if r.name == "sklearn_scb2o"].count(
-        "dask has no workers; waiting for some to join"
-    ) == 1
+    assert said.count("dask has no workers; waiting for some to join") == 1
