@@ -142,11 +142,7 @@ def find_jump(function: Function, archive: Archive, region: Region, near: Point,
     plane = _find_plane(lambda z: rise(z) - low > 0.5, region, before, along, axes)
     if plane is None:
         return None
-    uneven = axes.T @ np.stack([np.ones(len(axes)), (-1.0) ** np.arange(len(axes))], axis=1)
-    aside = region.clip(before + FLAT * np.vstack([uneven.T, -uneven.T]))
-    aside -= (aside @ plane.normal - plane.value)[:, None] * plane.normal
-    across = 2.0 * MARGIN * plane.normal
-    archive.seeks_planes = bool(np.all(rise(region.clip(aside + across)) - rise(region.clip(aside - across)) > 0.5))
+    archive.seeks_planes = _is_flat(rise, region, plane, before, axes)
     return plane if archive.seeks_planes else None
 
 
@@ -164,6 +160,15 @@ def _find_plane(is_beyond: IsBeyond, region: Region, before: Floats, along: Floa
             return None
     normal /= np.linalg.norm(normal)
     return Jump(normal, float(normal @ before))
+
+
+def _is_flat(rise: Callable[[Floats], Floats], region: Region, plane: Jump, before: Floats, axes: Floats) -> bool:
+    """Whether the jump is where a plane says at four points of it that are far aside."""
+    uneven = axes.T @ np.stack([np.ones(len(axes)), (-1.0) ** np.arange(len(axes))], axis=1)
+    aside = region.clip(before + FLAT * np.vstack([uneven.T, -uneven.T]))
+    aside -= (aside @ plane.normal - plane.value)[:, None] * plane.normal
+    across = 2.0 * MARGIN * plane.normal
+    return bool(np.all(rise(region.clip(aside + across)) - rise(region.clip(aside - across)) > 0.5))
 
 
 def _crossing(is_beyond: IsBeyond, region: Region, base: Floats, along: Floats) -> float | None:

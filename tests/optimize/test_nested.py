@@ -75,7 +75,7 @@ def test_every_pair_asked_lies_inside_the_bounds():
 
 def test_start_points_replace_bounds():
     distances = []
-    for seed in range(3):
+    for seed in range(5):
         opt = NestedOptimizer(
             None, None, outer_options={"x0": [1.0]}, inner_options={"x0": [1.0, 1.0]}, max_iter=60, random_state=seed
         )
